@@ -38,7 +38,7 @@ impl Target {
     /// A path of a server, which is `HOST[:PORT]`. One on this machine is spoken to without TLS, unless CAs are named for it.
     pub(crate) fn of(server: &str, path: &str, trust: &Trust) -> Result<Self, Error> {
         let host = server.parse::<http::uri::Authority>().ok();
-        let local = host.as_ref().is_some_and(|host| ocm_net::is_loopback(bare(host.host())));
+        let local = host.as_ref().is_some_and(|host| ocm_core::address::is_loopback(bare(host.host())));
         let scheme = if local && trust.authorities.is_empty() { "http" } else { "https" };
         Self::parse(&format!("{scheme}://{server}{path}"))
     }
@@ -57,7 +57,7 @@ impl Target {
         }
         let secure = match uri.scheme_str() {
             Some("https") => true,
-            Some("http") if ocm_net::is_loopback(&host) => false,
+            Some("http") if ocm_core::address::is_loopback(&host) => false,
             Some("http") => return Err(wrong("only loopback addresses are reached by http; write https")),
             _ => return Err(wrong("it does not begin with https://")),
         };

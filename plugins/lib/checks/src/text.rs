@@ -1,5 +1,6 @@
 //! Words of others, made short and harmless.
 
+use ocm_core::address;
 use ocm_core::token::{is_visible, shell};
 
 /// What stands for a value that no command can be given.
@@ -60,8 +61,7 @@ pub(crate) fn host(url: &str) -> String {
 
 /// Whether a URL is of the machine on which somebody dials it.
 pub(crate) fn is_loopback(url: &str) -> bool {
-    let host = host(url);
-    host == "localhost" || host == "::1" || host.starts_with("127.")
+    address::is_loopback(&host(url))
 }
 
 /// The port of a URL: the one of its scheme where it names none.

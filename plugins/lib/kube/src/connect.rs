@@ -8,9 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster};
 use kube::{Client, Config};
+use ocm_core::address::is_loopback;
 use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_net::proxy::{self, Origin, Proxy, UnusableProxy};
-use ocm_net::{Vantage, Way, is_loopback};
+use ocm_net::{Vantage, Way};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::args::Connection;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ocm_core::address::{is_local, is_loopback};
 use ocm_core::tls::{TlsError, TlsFault, Version};
 use ocm_core::{Failure, Reason};
 use rustls::client::danger::ServerCertVerifier;
@@ -16,7 +17,6 @@ use tokio_rustls::client::TlsStream;
 
 use crate::Endpoint;
 use crate::client::{Recorder, UnusableTls, VERSIONS, builder, trusted_by, verifier};
-use crate::endpoint::is_local;
 use crate::proxy::{Proxy, UnusableProxy};
 use crate::tls_error::fault;
 use crate::tunnel::{ProxyError, Stream, Tunnel};
@@ -159,7 +159,7 @@ pub async fn secure(
 /// # Errors
 /// Why there is none; no other address is dialled.
 pub async fn plain(host: &str, port: u16, limit: Duration) -> Result<Box<dyn Stream>, ConnectError> {
-    if !crate::endpoint::is_loopback(host) {
+    if !is_loopback(host) {
         return Err(ConnectError::Failed("only loopback addresses are reached without TLS".to_owned()));
     }
     let stream = tokio::time::timeout(limit, async {

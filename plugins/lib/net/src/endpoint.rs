@@ -1,8 +1,7 @@
 //! Where a server listens, and what its certificate must say.
 
-use std::net::IpAddr;
-
 use ocm_core::Failure;
+use ocm_core::address::is_loopback;
 use ocm_core::redact::redact;
 use rustls::pki_types::ServerName;
 
@@ -89,22 +88,6 @@ impl Endpoint {
             format!("{}:{}", self.host, self.port)
         }
     }
-}
-
-/// Whether only the machine itself is found under a host name or address, which is without brackets.
-pub fn is_loopback(host: &str) -> bool {
-    match host.parse::<IpAddr>() {
-        Ok(ip) => is_local(ip),
-        Err(_) => {
-            let host = host.trim_end_matches('.').to_ascii_lowercase();
-            host == "localhost" || host.ends_with(".localhost")
-        }
-    }
-}
-
-/// Whether only the machine itself is found under an address.
-pub(crate) fn is_local(ip: IpAddr) -> bool {
-    ip.to_canonical().is_loopback() || ip.to_canonical().is_unspecified()
 }
 
 impl std::fmt::Display for Endpoint {

@@ -27,7 +27,7 @@ mod vantage;
 
 pub use client::{Identity, Trust, UnusableIdentity, UnusableTls, VERSIONS, client_config};
 pub use connect::{ConnectError, Presented, Way, plain, present, present_by, secure};
-pub use endpoint::{Endpoint, is_loopback};
+pub use endpoint::Endpoint;
 pub use learn::{Learned, Source, learn};
 pub use legacy::accepts;
 pub use tls_error::tls_failure;

@@ -325,10 +325,15 @@ pub(super) const CHECKS: &[Check] = &[
         after: &[],
         rule: Rule::Certificates,
         page: Page {
-            means: "A bundle has the same certificate twice, one that has expired, one that is not of an \
-                    authority, or a block that cannot be read. Others in it still work; some clients refuse the whole chain if they try that one.",
-            happens: "Somebody put a bundle together by hand.",
-            mend: "Take that certificate out.",
+            means: "A bundle has the same certificate twice, one that has expired, one that is not of an authority and \
+                    that no server presents that was looked at, or a block that cannot be read. Others in it still \
+                    work; some clients refuse the whole chain if they try that one.",
+            happens: "Somebody put a bundle together by hand, or put the certificate of a server there in place of \
+                      that of its authority.",
+            mend: "Take out what stands there twice, has expired or cannot be read. Before a certificate is taken out \
+                   that is not of an authority, put the certificate of the CA there that issued the server's \
+                   certificate: clients written in Go, and so agents, trust a server that presents exactly a \
+                   certificate of the bundle, and without it they would lose that server.",
             mended: "`kubectl ocm tls-check` has no such finding.",
         },
     },

@@ -7,7 +7,7 @@ use k8s_openapi::ByteString;
 use ocm_core::certificate::Certificate;
 use ocm_core::kubeconfig::HubAddress;
 
-use super::inventory::{Copied, Copy};
+use super::inventory::{Copied, Copy, Relation, Use};
 use crate::finding::{Finding, Id};
 use crate::registry::tls as checks;
 use crate::snapshot::Side;
@@ -16,10 +16,13 @@ use crate::text::head;
 /// How many authorities of one list are named.
 const SHOWN: usize = 10;
 
-/// What is wrong with copies, and between them.
-pub(super) fn judge(copies: &[Copy], now: Timestamp) -> Vec<Finding> {
+/// What is wrong with copies, and between them. `relations` tell which certificates servers present.
+pub(super) fn judge(copies: &[Copy], relations: &[Relation], now: Timestamp) -> Vec<Finding> {
     let of = |what: Copied| copies.iter().filter(move |copy| copy.what == what);
-    let mut found: Vec<Finding> = copies.iter().flat_map(|copy| clean(copy, now)).collect();
+    let servers = relations.iter().filter(|relation| relation.usage == Use::Server);
+    let presented: BTreeSet<&[u8]> =
+        servers.filter_map(|relation| relation.chain.first()).map(|der| der.0.as_slice()).collect();
+    let mut found: Vec<Finding> = copies.iter().flat_map(|copy| clean(copy, &presented, now)).collect();
     if let Some(bundle) = of(Copied::Bundle).next() {
         found.extend(of(Copied::Signer).filter_map(|signer| signed_by_none(signer, bundle)));
         found.extend(of(Copied::WebhookBundle).filter_map(|copy| differs(copy, bundle, of(Copied::Signer).next())));
@@ -71,8 +74,18 @@ fn about(certificate: &Certificate) -> String {
     format!("{} (serial {})", head(&certificate.subject, 200), head(&certificate.serial, 50))
 }
 
+/// What to do about what stands in a list for nothing.
+const TAKE_OUT: &str = "take it out: others in it count without it";
+
+/// What to do about a certificate that is not of an authority, and by which a server may be trusted all the same.
+const REPLACE: &str = "put the certificate of the CA there that issued the server's certificate, and only then take \
+                       this one out: clients written in Go, and so agents, trust a server that presents exactly \
+                       this one";
+
 /// Twice the same, expired, no authority, or not even a certificate.
-fn clean(copy: &Copy, now: Timestamp) -> Vec<Finding> {
+///
+/// A certificate that a server presents is trusted where it stands itself: agents trust such a server by nothing else.
+fn clean(copy: &Copy, presented: &BTreeSet<&[u8]>, now: Timestamp) -> Vec<Finding> {
     if copy.what == Copied::Signer {
         return Vec::new();
     }
@@ -81,21 +94,21 @@ fn clean(copy: &Copy, now: Timestamp) -> Vec<Finding> {
     for der in &copy.authorities {
         let Some(certificate) = Certificate::read(&der.0) else { continue };
         let about = about(&certificate);
+        let is_presented = presented.contains(der.0.as_slice());
         let why = match () {
-            () if !seen.insert(&der.0) => format!("{about} stands there twice"),
-            () if now > certificate.not_after => format!("{about} expired at {}", certificate.not_after),
-            () if !certificate.is_ca => format!("{about} is not of an authority"),
+            () if !seen.insert(&der.0) => (format!("{about} stands there twice"), TAKE_OUT),
+            () if now > certificate.not_after => (format!("{about} expired at {}", certificate.not_after), TAKE_OUT),
+            () if !certificate.is_ca && !is_presented => (format!("{about} is not of an authority"), REPLACE),
             () => continue,
         };
         found.push(why);
     }
     if copy.unreadable > 0 {
-        found.push(format!("{} of its blocks cannot be read", copy.unreadable));
+        found.push((format!("{} of its blocks cannot be read", copy.unreadable), TAKE_OUT));
     }
-    let finding = |why: String| {
+    let finding = |(why, advice): (String, &str)| {
         let words = format!("the authorities in {} are not clean: {why}", copy.place);
-        let warning = Finding::warning(words).advise("take it out: others in it count without it");
-        finding(checks::BUNDLE, copy, warning)
+        finding(checks::BUNDLE, copy, Finding::warning(words).advise(advice))
     };
     found.into_iter().map(finding).collect()
 }

@@ -56,7 +56,7 @@ pub fn judge(inventory: &Inventory, profile: Profile, within: Option<Within>, su
         let is_for_hub = matches!(token.purpose, Purpose::Agent | Purpose::AddOn);
         relations::token(token, if is_for_hub { at_hub } else { now })
     }));
-    findings.extend(copies::judge(&inventory.copies, now));
+    findings.extend(copies::judge(&inventory.copies, &inventory.relations, now));
     findings.extend(inventory.settings.iter().flat_map(settings));
     let expiries = expiries(inventory);
     if let Some(within) = within {

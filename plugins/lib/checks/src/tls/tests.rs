@@ -486,6 +486,27 @@ fn the_time_line_begins_with_what_ends_first() {
 }
 
 #[test]
+fn a_certificate_that_a_server_presents_stands_rightly_in_a_bundle() {
+    let ca = Ca::new("ca");
+    let own = params("hub", &["hub.example"]).self_signed(&KeyPair::generate().unwrap()).unwrap();
+    let own = ByteString(own.der().to_vec());
+    let with = |relation: Relation| {
+        let bundle = Copy { authorities: vec![own.clone()], ..copy(Copied::Accepted, &[]) };
+        Inventory { copies: vec![bundle], ..of(vec![relation]) }
+    };
+    let presented = || Relation { trust: Trust::Authorities(vec![own.clone()]), ..relation(&ca, own.clone()) };
+    assert_eq!(ids(&with(presented())), []);
+    // Where no server presents it, one that was not looked at may, so that it is not simply taken out.
+    for other in [right(&ca), Relation { usage: Use::Client, names: vec![], ..presented() }] {
+        let found = found(&with(other));
+        let [finding] = found.as_slice() else { panic!("{found:#?}") };
+        assert_eq!((finding.id, finding.severity), (Id(4022), WARNING));
+        let advice = format!("{:?}", finding.next);
+        assert!(advice.contains("only then") && !advice.contains("count without it"), "{advice}");
+    }
+}
+
+#[test]
 fn an_inventory_comes_back_from_its_file() {
     let inventory =
         Inventory { copies: vec![copy(Copied::Bundle, &[&Ca::new("ca")])], ..of(vec![right(&Ca::new("ca"))]) };

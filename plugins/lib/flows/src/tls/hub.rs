@@ -5,11 +5,12 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::cert_manager::INJECT_CA_FROM;
 use ocm_api::names::{namespaces, operators, secrets, webhooks};
-use ocm_api::operator::ClusterManagerMode;
+use ocm_api::operator::{ClusterManagerMode, EndpointProtocol, EndpointType};
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_checks::snapshot::{PolicyRule, Side};
 use ocm_checks::tls::{
@@ -18,9 +19,9 @@ use ocm_checks::tls::{
 };
 use ocm_core::install::hosted;
 use ocm_core::redact::redact;
-use ocm_core::{Reason, policy_engine};
+use ocm_core::{Reason, grpc, policy_engine};
 use ocm_kube::Cluster;
-use ocm_net::{Endpoint, Way, is_loopback};
+use ocm_net::{Endpoint, Way};
 
 use super::handshake::{Dialled, dial};
 use super::kubeconfig::{Holder, external};
@@ -35,15 +36,6 @@ const CLIENT_AUTHORITIES: &str = "extension-apiserver-authentication";
 
 /// When the hub's operator renews what it signs, in percent of its life.
 const OPERATOR_RENEWS: u8 = 80;
-
-/// The Secrets with what the hub's authority signs for the hub's servers, the Services that they are for, and what they are.
-const SERVING: &[(&str, &str, Purpose)] = &[
-    ("registration-webhook-serving-cert", webhooks::REGISTRATION_SERVICE, Purpose::Webhook),
-    ("work-webhook-serving-cert", webhooks::WORK_SERVICE, Purpose::Webhook),
-    ("addon-webhook-serving-cert", webhooks::ADDON_SERVICE, Purpose::Webhook),
-    ("grpc-server-serving-cert", "cluster-manager-grpc-server", Purpose::Grpc),
-    ("placement-debug-serving-cert", "cluster-manager-placement", Purpose::Placement),
-];
 
 /// Managed clusters of one page.
 const PAGE: u32 = 500;
@@ -161,7 +153,7 @@ async fn api_server(cluster: &Cluster, inventory: &mut Inventory) {
     // Agents of clusters that join from now on are told this address.
     let Ok(Some(published)) = cluster_info(cluster).await else { return };
     let Ok(endpoint) = Endpoint::parse(&published.server, None) else { return };
-    if published.server == cluster.server || is_loopback(&endpoint.host) || published.ca.is_empty() {
+    if published.server == cluster.server || endpoint.is_loopback() || published.ca.is_empty() {
         return;
     }
     let dialled = Dialled {
@@ -198,17 +190,33 @@ async fn hosted_for(cluster: &Cluster, namespace: &str) -> Inventory {
     inventory
 }
 
+/// The Secrets with what the hub's authority signs for the hub's servers, the Services that they are for, and what they are.
+/// Webhooks are asked by Services that have the same names on each hub, and the names of the others begin with that of the
+/// ClusterManager (`certrotationcontroller` of `pkg/operator/operators/clustermanager`).
+fn servers(manager: &str) -> [(&'static str, String, Purpose); 5] {
+    [
+        ("registration-webhook-serving-cert", webhooks::REGISTRATION_SERVICE.to_owned(), Purpose::Webhook),
+        ("work-webhook-serving-cert", webhooks::WORK_SERVICE.to_owned(), Purpose::Webhook),
+        ("addon-webhook-serving-cert", webhooks::ADDON_SERVICE.to_owned(), Purpose::Webhook),
+        ("grpc-server-serving-cert", grpc::service(manager), Purpose::Grpc),
+        ("placement-debug-serving-cert", format!("{manager}-placement"), Purpose::Placement),
+    ]
+}
+
 /// The hub's own authority, its bundle, and what it has signed for the hub's servers.
 async fn signed(cluster: &Cluster, manager: &ClusterManager, namespace: &str) -> Inventory {
     let mut inventory = empty();
-    let (signer, bundle, serving) =
-        futures::join!(
-            secret(cluster, namespace, secrets::SIGNER),
-            config_map(cluster, namespace, secrets::CA_BUNDLE_CONFIGMAP),
-            futures::future::join_all(SERVING.iter().map(async |(name, service, purpose)| {
-                (*service, *purpose, secret(cluster, namespace, name).await)
-            })),
-        );
+    let servers = servers(manager.metadata.name.as_deref().unwrap_or_default());
+    let serving = servers.into_iter().map(async |(name, service, purpose)| {
+        let found = secret(cluster, namespace, name).await;
+        (service, purpose, found)
+    });
+    let (signer, bundle, balancer, serving) = futures::join!(
+        secret(cluster, namespace, secrets::SIGNER),
+        config_map(cluster, namespace, secrets::CA_BUNDLE_CONFIGMAP),
+        balancer(cluster, manager, namespace),
+        futures::future::join_all(serving),
+    );
     let signer = noted(signer, &mut inventory);
     if let Some(relation) = signer.as_ref().and_then(|signer| of_secret(Side::Hub, signer)) {
         let pem = signer.as_ref().and_then(|signer| value(signer, secrets::TLS_CERT_KEY)).unwrap_or_default();
@@ -230,6 +238,7 @@ async fn signed(cluster: &Cluster, manager: &ClusterManager, namespace: &str) ->
     });
     let trust = bundle.as_ref().map_or(Trust::Unknown, |bundle| Trust::Authorities(bundle.authorities.clone()));
     inventory.copies.extend(bundle);
+    let balancer = noted(balancer, &mut inventory);
     for (service, purpose, found) in serving {
         let Some(relation) = noted(found, &mut inventory).and_then(|found| of_secret(Side::Hub, &found)) else {
             continue;
@@ -237,7 +246,7 @@ async fn signed(cluster: &Cluster, manager: &ClusterManager, namespace: &str) ->
         let mut names = vec![format!("{service}.{namespace}.svc")];
         let verifier = match purpose {
             Purpose::Grpc => {
-                names.extend(grpc_hosts(manager));
+                names.extend(grpc_hosts(manager, balancer.as_ref()));
                 "agents that register over gRPC"
             }
             Purpose::Placement => "whoever looks at placements",
@@ -258,17 +267,54 @@ async fn signed(cluster: &Cluster, manager: &ClusterManager, namespace: &str) ->
     inventory
 }
 
-/// The hosts under which the hub says that its gRPC server is reached.
-fn grpc_hosts(manager: &ClusterManager) -> Vec<String> {
+/// The ways to the gRPC server of a hub, as its ClusterManager says.
+fn endpoints(manager: &ClusterManager) -> impl Iterator<Item = &ocm_api::operator::Endpoint> {
     let exposures = manager.spec.server_configuration.iter().flat_map(|server| &server.endpoints_exposure);
-    let hosts = exposures.filter_map(|exposure| exposure.grpc.as_ref()).flat_map(|endpoint| {
-        [
-            endpoint.hostname.as_ref().map(|config| config.host.clone()),
-            endpoint.load_balancer.as_ref().and_then(|config| config.host.clone()),
-            endpoint.route.as_ref().and_then(|config| config.host.clone()),
-        ]
-    });
-    hosts.flatten().filter(|host| !host.is_empty()).collect()
+    exposures.filter(|one| one.protocol == EndpointProtocol::Grpc).filter_map(|one| one.grpc.as_ref())
+}
+
+/// The Service of a hub's gRPC server; none where no load balancer is in front of it.
+async fn balancer(cluster: &Cluster, manager: &ClusterManager, namespace: &str) -> Result<Option<Service>, Unreadable> {
+    if endpoints(manager).all(|endpoint| endpoint.type_ != EndpointType::LoadBalancer) {
+        return Ok(None);
+    }
+    let api: Api<Service> = Api::namespaced(cluster.client.clone(), namespace);
+    let name = grpc::service(manager.metadata.name.as_deref().unwrap_or_default());
+    let what = format!("Service {namespace}/{name}");
+    api.get_opt(&name).await.map_err(|error| Unreadable {
+        failure: cluster.explain(format_args!("read {what}"), error),
+        rule: Some(PolicyRule::new("get", "", "services", Some(namespace))),
+        what,
+    })
+}
+
+/// The names under which agents dial the hub's gRPC server from elsewhere. The operator makes its certificate for them
+/// (`GRPCServerHostNames` of `pkg/operator/helpers`), except for that of a route, which it leaves out. `balancer` is the
+/// Service of the server where a load balancer is in front of it.
+fn grpc_hosts(manager: &ClusterManager, balancer: Option<&Service>) -> Vec<String> {
+    let mut said: Vec<Option<String>> = Vec::new();
+    for endpoint in endpoints(manager) {
+        match endpoint.type_ {
+            EndpointType::Hostname => said.push(endpoint.hostname.as_ref().map(|config| config.host.clone())),
+            EndpointType::LoadBalancer => {
+                said.push(endpoint.load_balancer.as_ref().and_then(|config| config.host.clone()));
+                let status = balancer.and_then(|service| service.status.as_ref()?.load_balancer.as_ref());
+                // The operator looks at the first one alone.
+                if let Some(ingress) = status.and_then(|status| status.ingress.as_ref()?.first()) {
+                    said.extend([ingress.ip.clone(), ingress.hostname.clone()]);
+                }
+            }
+            EndpointType::Route => said.push(endpoint.route.as_ref().and_then(|config| config.host.clone())),
+            EndpointType::Other(_) => {}
+        }
+    }
+    let mut hosts: Vec<String> = Vec::new();
+    for host in said.into_iter().flatten() {
+        if !host.trim().is_empty() && !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts
 }
 
 /// The bundles with which the API server verifies webhooks and conversions.
@@ -430,4 +476,51 @@ async fn policy_webhook(cluster: &Cluster) -> Inventory {
 /// Where a Secret of a managed cluster is.
 pub(super) fn managed_place(namespace: &str, name: &str, key: &str) -> Place {
     place(Side::Managed, ObjectKind::Secret, Some(namespace), name, key)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A ClusterManager with these ways to its gRPC server.
+    fn exposing(exposures: Value) -> ClusterManager {
+        let spec = json!({"serverConfiguration": {"endpointsExposure": exposures}});
+        serde_json::from_value(json!({"metadata": {"name": "hub1"}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn servers_are_asked_by_services_of_their_cluster_manager() {
+        let of = |manager: &str| {
+            let [_, _, addons, grpc, placement] = servers(manager).map(|(_, service, _)| service);
+            [addons, grpc, placement]
+        };
+        assert_eq!(
+            of("cluster-manager"),
+            ["cluster-manager-addon-webhook", "cluster-manager-grpc-server", "cluster-manager-placement"]
+        );
+        assert_eq!(of("hub1"), ["cluster-manager-addon-webhook", "hub1-grpc-server", "hub1-placement"]);
+    }
+
+    #[test]
+    fn the_certificate_of_the_grpc_server_is_for_what_agents_dial() {
+        let hosts = |endpoint: Value, balancer: Option<&Service>| {
+            grpc_hosts(&exposing(json!([{"protocol": "grpc", "grpc": endpoint}])), balancer)
+        };
+        let balanced = |host: Value| json!({"type": "loadBalancer", "loadBalancer": {"host": host}});
+        let at = |ingress: Value| -> Service {
+            serde_json::from_value(json!({"status": {"loadBalancer": {"ingress": ingress}}})).unwrap()
+        };
+        let both = at(json!([{"ip": "192.0.2.1", "hostname": "lb.example"}, {"ip": "192.0.2.2"}]));
+        assert_eq!(hosts(balanced(json!("hub.example")), Some(&both)), ["hub.example", "192.0.2.1", "lb.example"]);
+        assert_eq!(hosts(balanced(json!("lb.example")), Some(&both)), ["lb.example", "192.0.2.1"]);
+        assert_eq!(hosts(balanced(Value::Null), Some(&at(json!([{"ip": "192.0.2.1"}])))), ["192.0.2.1"]);
+        assert_eq!(hosts(balanced(json!("hub.example")), None), ["hub.example"]);
+        // What is said of another way than the one that is taken is not dialled.
+        let named = json!({"type": "hostname", "hostname": {"host": "hub.example"}, "loadBalancer": {"host": "lb"}});
+        assert_eq!(hosts(named, Some(&both)), ["hub.example"]);
+        let other = json!([{"protocol": "https", "grpc": {"type": "hostname", "hostname": {"host": "hub.example"}}}]);
+        assert_eq!(grpc_hosts(&exposing(other), Some(&both)), [""; 0]);
+    }
 }

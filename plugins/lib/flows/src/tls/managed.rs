@@ -352,6 +352,19 @@ pub(crate) fn grpc_config(config: &str) -> Option<GrpcConfig> {
 /// The end of the names of Secrets with which add-ons come to the hub's API server. Others are for servers of their own.
 const TOWARDS_HUB: &str = "-hub-kubeconfig";
 
+/// The end of the names of Secrets with which add-ons come to others, by certificates of a signer that the add-on names.
+const OF_SIGNER: &str = "-client-cert";
+
+/// Who renews the client certificate in a Secret of this name: the registration agent, where it makes such Secrets
+/// (`getRegistrationConfigs` of `pkg/registration/spoke/addon`): `ADDON-hub-kubeconfig`, and `ADDON-SIGNER-client-cert`
+/// with `-` for each `/` of the signer. The name of a signer begins with a domain, and so has a dot. Of others nothing is
+/// known: whoever makes them renews them when it likes.
+fn renewal(secret: &str) -> Renewal {
+    let of_agent =
+        secret.ends_with(TOWARDS_HUB) || secret.strip_suffix(OF_SIGNER).is_some_and(|rest| rest.contains('.'));
+    if of_agent { Renewal::AtPercent(AGENTS_RENEW) } else { Renewal::Unknown }
+}
+
 /// The certificates with which add-ons come to the hub.
 async fn addons(cluster: &Cluster) -> Inventory {
     let mut inventory = empty();
@@ -370,7 +383,7 @@ async fn addons(cluster: &Cluster) -> Inventory {
                 name: format!("the add-on of {place}"),
                 server: if towards_hub { "the hub's API server" } else { "the add-on's own server" }.to_owned(),
                 place,
-                renewal: Renewal::AtPercent(AGENTS_RENEW),
+                renewal: renewal(name),
             }
         };
         let token = text(&found, secrets::TOKEN_KEY).filter(|_| towards_hub);
@@ -422,5 +435,20 @@ mod tests {
         let GrpcConfig { url, pem, .. } = grpc_config(&config).unwrap();
         assert_eq!((url.as_str(), certificates(&pem.unwrap())), ("hub.example:30090", vec![certificate]));
         assert!(grpc_config("token: x").is_none() && grpc_config(": [").is_none());
+    }
+
+    #[test]
+    fn the_registration_agent_renews_what_it_makes_and_nothing_else() {
+        let (own, none) = (Renewal::AtPercent(AGENTS_RENEW), Renewal::Unknown);
+        for (secret, expected) in [
+            ("cluster-proxy-hub-kubeconfig", own),
+            ("cluster-proxy-open-cluster-management.io-proxy-agent-signer-client-cert", own),
+            ("cluster-proxy-client-cert", none),
+            ("postgres-client", none),
+            ("hub-kubeconfig", none),
+            ("client-cert", none),
+        ] {
+            assert_eq!(renewal(secret), expected, "{secret}");
+        }
     }
 }
