@@ -118,7 +118,7 @@ pub(crate) async fn run(looks: &Looks, request: &Request, ui: &std::sync::Arc<Ui
     mended.dedup();
     match format.is_human() {
         false => {
-            let mut whole = view::whole(&snapshot, &report);
+            let mut whole = view::whole(&snapshot, &report, *fail_on);
             let planned: Vec<Value> = outcomes.iter().map(|outcome| outcome.document(&contexts)).collect();
             whole["fix"] = json!({
                 "dryRun": dry_run.word(), "changed": is_changed, "changes": planned, "left": left, "mended": mended,

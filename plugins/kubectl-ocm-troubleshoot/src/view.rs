@@ -13,11 +13,12 @@ use ocm_checks::snapshot::{Side, Snapshot};
 use ocm_cli::findings::ci::{self, Outcome};
 use ocm_cli::findings::{Contexts, markdown};
 use ocm_cli::{Format, Table, Ui, clean, document};
-use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_core::{Event, Exit, Failure, Narrator, Reason};
 use serde_json::{Value, json};
 
 use crate::args::{FailOn, ReportFormat};
 use crate::html;
+use crate::run::exit;
 
 /// How many clusters of a group are named.
 const NAMED: usize = 5;
@@ -87,12 +88,12 @@ pub(crate) fn report(
                 )));
             }
         }
-        ReportFormat::Json => ui.out(&document(Format::Json, &whole(snapshot, report))?),
-        ReportFormat::Yaml => ui.out(&document(Format::Yaml, &whole(snapshot, report))?),
+        ReportFormat::Json => ui.out(&document(Format::Json, &whole(snapshot, report, fail_on))?),
+        ReportFormat::Yaml => ui.out(&document(Format::Yaml, &whole(snapshot, report, fail_on))?),
         ReportFormat::Jsonl => {
             let contexts = contexts(snapshot);
             let findings = report.findings.iter().map(|finding| Format::json_line(&contexts.document(finding)));
-            let summary = std::iter::once_with(|| Format::json_line(&summary(snapshot, report)));
+            let summary = std::iter::once_with(|| Format::json_line(&summary(snapshot, report, fail_on)));
             ui.out(&findings.chain(summary).collect::<Result<String, _>>()?);
         }
         ReportFormat::Name => report.findings.iter().for_each(|finding| ui.line(&finding.name())),
@@ -159,17 +160,17 @@ fn change_lines(snapshot: &Snapshot, change: &Change) -> Vec<String> {
 }
 
 /// The word of the exit code, for programs.
-fn verdict(report: &Report) -> &'static str {
-    match (report.findings.first(), report.unknown.first()) {
-        (Some(_), _) => "findings",
-        (None, Some(_)) => "inconclusive",
-        (None, None) => "ok",
+fn verdict(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Findings => "findings",
+        Exit::Inconclusive => "inconclusive",
+        _ => "ok",
     }
 }
 
-fn summary(snapshot: &Snapshot, report: &Report) -> Value {
+fn summary(snapshot: &Snapshot, report: &Report, fail_on: FailOn) -> Value {
     let mut summary = json!({
-        "verdict": verdict(report), "observed": snapshot.observed, "counts": report.counts,
+        "verdict": verdict(exit(report, fail_on)), "observed": snapshot.observed, "counts": report.counts,
         "clusters": report.clusters, "unknown": report.unknown, "skipped": report.skipped, "notes": report.notes,
         "suppressed": report.suppressed,
     });
@@ -180,8 +181,8 @@ fn summary(snapshot: &Snapshot, report: &Report) -> Value {
 }
 
 /// The whole report, as machines read it.
-pub(crate) fn whole(snapshot: &Snapshot, report: &Report) -> Value {
-    let (mut whole, contexts) = (summary(snapshot, report), contexts(snapshot));
+pub(crate) fn whole(snapshot: &Snapshot, report: &Report, fail_on: FailOn) -> Value {
+    let (mut whole, contexts) = (summary(snapshot, report, fail_on), contexts(snapshot));
     whole["findings"] = report.findings.iter().map(|finding| contexts.document(finding)).collect();
     whole
 }

@@ -1,6 +1,7 @@
 //! Findings that somebody knows of: until when, and why they are not to be reported. It is said to a command, or stands in an
 //! annotation of what they are about.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -191,6 +192,13 @@ pub(crate) fn annotated(facts: &Facts<'_>) -> (Vec<Suppression>, Vec<String>) {
         }
     }
     (found.suppressions, found.wrong)
+}
+
+/// The clusters whose own annotations suppress findings of a check now.
+pub(crate) fn clusters_with(facts: &Facts<'_>, id: Id) -> BTreeSet<String> {
+    let (suppressions, _) = annotated(facts);
+    let live = suppressions.into_iter().filter(|one| one.id == id && one.until > facts.now);
+    live.filter_map(|one| one.cluster).collect()
 }
 
 /// What is to be told of suppressions that suppress nothing: those that have ended, and what is none.

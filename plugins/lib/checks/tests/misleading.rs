@@ -607,6 +607,106 @@ fn add_ons_that_report_nothing_or_do_not_exist_are_in_no_trouble() {
     assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new(), "it is leaving");
 }
 
+/// As this machine sees the hub, whose agent registers.
+fn seen_from_here(snapshot: &mut Snapshot, reason: Reason) {
+    waiting(snapshot, None);
+    snapshot.probes = vec![refused(reason)];
+}
+
+#[test]
+fn what_this_machine_does_not_reach_explains_no_agents_whose_image_cannot_be_pulled() {
+    for (reason, id) in [(Reason::Unreachable, 2111), (Reason::Tls, 2112)] {
+        let mut snapshot = healthy();
+        seen_from_here(&mut snapshot, reason);
+        assert_eq!(found(&snapshot, id).map(|finding| finding.severity), Some(Severity::Error));
+        let because = "0 of 1 pods are ready; pod x: its image a/b:c cannot be pulled".to_owned();
+        read(&mut agent(&mut snapshot).deployments)[0].health = Health::Stuck { because };
+        let report = judge(&snapshot, &[]);
+        assert_eq!((report.findings[0].id, report.findings[0].severity), (Id(2106), Severity::Error), "{report:#?}");
+        assert_eq!(found(&snapshot, id).map(|finding| finding.severity), Some(Severity::Warning));
+        // A pod beside the agent sees what the agent would.
+        snapshot.in_cluster = snapshot.probes.clone();
+        assert_eq!(found(&snapshot, id).map(|finding| finding.severity), Some(Severity::Error));
+    }
+}
+
+#[test]
+fn sites_that_are_known_to_be_silent_have_nothing_in_common() {
+    let mut snapshot = healthy();
+    (snapshot.managed, snapshot.clusters) = (None, Vec::new());
+    let hub = on_hub(&mut snapshot);
+    let (first, lease) = (read(&mut hub.clusters)[0].clone(), read(&mut hub.leases)[0].clone());
+    let names: Vec<String> = (0..6).map(|number| format!("site-{number}")).collect();
+    let silent = names.iter().map(|name| LeaseFacts {
+        namespace: name.clone(),
+        renewed: Some(parse(json!(OLD))),
+        ..lease.clone()
+    });
+    hub.leases = Observed::Read(silent.collect());
+    (hub.works, hub.addons) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    let known = |is_known: bool| {
+        let clusters = names.iter().map(|name| {
+            let mut one = first.clone();
+            one.metadata.name = Some(name.clone());
+            let said = ("kubectl-ocm/suppress".to_owned(), "OCM3101=2099-01-01,off for the winter".to_owned());
+            one.metadata.annotations = is_known.then(|| [said].into());
+            one
+        });
+        Observed::Read(clusters.collect())
+    };
+    hub.clusters = known(false);
+    assert_eq!(judge(&snapshot, &[]).findings[0].id, Id(3108));
+    on_hub(&mut snapshot).clusters = known(true);
+    assert_eq!(judge(&snapshot, &[]).findings, []);
+}
+
+#[test]
+fn works_of_which_only_metadata_was_read_are_not_said_to_be_applied() {
+    let mut snapshot = healthy();
+    let skips = |snapshot: &Snapshot| {
+        let report = judge(snapshot, &[]);
+        assert_eq!(report.findings, []);
+        let skipped = report.skipped.iter().flat_map(|skipped| &skipped.ids);
+        skipped.filter(|id| [5101, 5102].contains(&id.0)).count()
+    };
+    assert_eq!(skips(&snapshot), 0);
+    read(&mut on_hub(&mut snapshot).works)[0].has_status = false;
+    assert_eq!(skips(&snapshot), 2);
+}
+
+#[test]
+fn an_agent_has_a_moment_to_ask_and_the_proxy_is_dialled_first() {
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, Some(request("c1-a", "a1", &[], OLD)));
+    requests(&mut snapshot, &[]);
+    assert!(found(&snapshot, 2202).is_some());
+    let now: Timestamp = NOW.parse().expect("a time");
+    let created = now - jiff::SignedDuration::from_secs(3);
+    read(&mut on_hub(&mut snapshot).clusters)[0].metadata.creation_timestamp = Some(Time(created));
+    assert_eq!(found(&snapshot, 2202), None);
+
+    let mut snapshot = healthy();
+    let alias = |name: &str| Some(parse(json!({"ip": "192.0.2.1", "hostname": name})));
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.hub_api_server_host_alias = alias("proxy.example");
+    assert!(found(&snapshot, 2120).is_some(), "nobody dials it");
+    bootstrap(&mut snapshot).proxy = Some("http://proxy.example:3128".to_owned());
+    assert_eq!(found(&snapshot, 2120), None);
+}
+
+#[test]
+fn other_operators_beside_the_agents_may_be_administrators() {
+    let mut snapshot = healthy();
+    let admin = |name: &str| ocm_checks::snapshot::AdminFacts {
+        binding: "b".to_owned(),
+        namespace: "open-cluster-management".to_owned(),
+        name: name.to_owned(),
+    };
+    on_managed(&mut snapshot).admins = Observed::Read(vec![admin("backup-operator"), admin("cluster-manager")]);
+    assert_eq!(judge(&snapshot, &[]).findings, []);
+    on_managed(&mut snapshot).admins = Observed::Read(vec![admin("klusterlet")]);
+    assert!(found(&snapshot, 7106).is_some());
+}
+
 #[test]
 fn one_name_on_two_hubs_is_nobodys_harm() {
     let mut snapshot = healthy();

@@ -838,6 +838,18 @@ fn probed(agent: &Agent<'_>, finding: Finding, said: &str) -> Finding {
     }
 }
 
+/// What this machine alone has seen does not explain agents whose pods fail by themselves, before they dial anybody.
+fn seen_from_here(agent: &Agent<'_>, finding: Finding) -> Finding {
+    let is_within = counted(agent).zip(agent.in_cluster).is_some_and(|(one, within)| std::ptr::eq(one, within));
+    let mut unwell =
+        agent.side.deployments.read().into_iter().flatten().filter_map(|workload| workload.health.because());
+    if is_within || !unwell.any(|because| causes::pods(because).is_some()) {
+        return finding;
+    }
+    Finding { severity: Severity::Warning, unrelated: vec![Id(2106)], ..finding }
+        .seen("no agent has tried it: their pods do not run")
+}
+
 fn server<'a>(agent: &Agent<'a>) -> &'a str {
     counted(agent).map_or("", |probe| probe.server.as_str())
 }
@@ -883,7 +895,7 @@ fn hub_reachable(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
                 false => finding
                     .advise("if the managed cluster needs a proxy to the hub, its agent's kubeconfig has to name it"),
             };
-            Outcome::Found(vec![finding])
+            Outcome::Found(vec![seen_from_here(&agent, finding)])
         }
     }
 }
@@ -900,7 +912,7 @@ fn hub_trusted(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             let finding = probed(&agent, finding, said).because(
                 "the CA in the agent's kubeconfig is not that of the address: another hub's, or replaced since",
             );
-            Outcome::Found(vec![join_again(finding, cluster.name)])
+            Outcome::Found(vec![seen_from_here(&agent, join_again(finding, cluster.name))])
         }
     }
 }

@@ -1,7 +1,7 @@
 //! 7103 and on: what lets others do more than was meant.
 
 use jiff::SignedDuration;
-use ocm_api::names::{identity, namespaces};
+use ocm_api::names::{identity, namespaces, operators};
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
 use ocm_core::install::health;
@@ -192,10 +192,12 @@ fn requests_say_what_they_are(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outco
 }
 
 fn agents_are_no_admins(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
-    let own = |namespace: &str| {
-        namespace == namespaces::OPERATOR || managed.agents.iter().any(|agent| agent.namespace == namespace)
+    // Other operators may have come into the operator's namespace.
+    let own = |admin: &AdminFacts| {
+        (admin.namespace == namespaces::OPERATOR && admin.name == operators::KLUSTERLET)
+            || managed.agents.iter().any(|agent| agent.namespace == admin.namespace)
     };
-    let admins = managed.admins.read().into_iter().flatten().filter(|admin| own(&admin.namespace));
+    let admins = managed.admins.read().into_iter().flatten().filter(|admin| own(admin));
     let findings = admins.take(SHOWN).map(|AdminFacts { binding, namespace, name }| {
         Finding::warning(format!(
             "service account {namespace}/{name} of the agents may do everything on the managed cluster"

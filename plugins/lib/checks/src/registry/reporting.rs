@@ -10,7 +10,7 @@ use super::{Category, Check, Input, Page, Rule, look_at_both};
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, Side};
-use crate::text;
+use crate::{suppress, text};
 
 /// How long the hub's controllers may take to follow what agents report.
 const GRACE: SignedDuration = SignedDuration::from_secs(300);
@@ -97,7 +97,10 @@ fn fleet_heard_of(facts: &Facts<'_>, _: &HubSide) -> Outcome {
         return Outcome::skip("not all clusters of the hub were looked at");
     }
     let joined = facts.clusters.values().filter(|cluster| has_joined(cluster) && cluster.is_accepted());
-    let joined: Vec<&Cluster<'_>> = joined.filter(|cluster| !cluster.is_leaving()).collect();
+    // Of those that are known to be silent nobody asks what they share.
+    let expected = suppress::clusters_with(facts, Id(3101));
+    let joined = joined.filter(|cluster| !cluster.is_leaving() && !expected.contains(cluster.name));
+    let joined: Vec<&Cluster<'_>> = joined.collect();
     let silent: Vec<&&Cluster<'_>> =
         joined.iter().filter(|cluster| cluster.is_silent(facts.now) == Some(true)).collect();
     let (all, count) = (joined.len(), silent.len());

@@ -116,10 +116,16 @@ fn on_klusterlet(agent: &Agent<'_>, finding: Finding) -> Finding {
 }
 
 impl Agent<'_> {
-    /// Whether its pods have a hosts entry for the hub's address that they register with: then DNS need not know the name.
+    /// What its pods dial to register: the proxy, or else the hub.
+    fn dials(&self) -> Option<&str> {
+        let kubeconfig = self.kubeconfig()?;
+        Some(kubeconfig.proxy.as_deref().filter(|proxy| !proxy.is_empty()).unwrap_or(&kubeconfig.server))
+    }
+
+    /// Whether its pods have a hosts entry for the address that they dial to register: then DNS need not know the name.
     pub(super) fn has_hosts_entry(&self) -> bool {
         let alias = self.klusterlet.spec.hub_api_server_host_alias.as_ref();
-        let host = self.kubeconfig().map(|kubeconfig| text::host(&kubeconfig.server));
+        let host = self.dials().map(text::host);
         alias.zip(host).is_some_and(|(alias, host)| alias.hostname.eq_ignore_ascii_case(&host))
     }
 }
@@ -130,14 +136,14 @@ fn hosts_entry_used(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if agent.is_grpc() {
         return Outcome::skip("with gRPC the entry may be for the gRPC server");
     }
-    let Some(kubeconfig) = agent.kubeconfig() else { return Outcome::skip("there is no kubeconfig to register with") };
+    let Some(dialled) = agent.dials() else { return Outcome::skip("there is no kubeconfig to register with") };
     if agent.has_hosts_entry() {
         return Outcome::Pass;
     }
     let finding =
         Finding::warning(format!("the hosts entry of the agents is for {:?}, which they do not dial", alias.hostname))
-            .seen(format!("they dial {}", kubeconfig.server))
-            .because("the hub's address was changed, or the name is misspelt");
+            .seen(format!("they dial {dialled}"))
+            .because("the hub's address or the proxy was changed, or the name is misspelt");
     Outcome::Found(vec![on_klusterlet(&agent, finding)])
 }
 

@@ -186,8 +186,17 @@ fn about(work: &WorkFacts, finding: Finding) -> Finding {
     )
 }
 
+/// Why nothing can be told of the works of a cluster; none: they were read.
+fn unread(cluster: &Cluster<'_>) -> Option<Outcome> {
+    let is_unread = cluster.works.iter().any(|work| !work.has_status);
+    is_unread.then(|| Outcome::skip("of more than one cluster no more of works is read than that they are there"))
+}
+
 fn works_applied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let _ = staying!(cluster);
+    if let Some(skipped) = unread(cluster) {
+        return skipped;
+    }
     let failed = cluster.works.iter().filter(|work| work.deleting.is_none());
     let failed = failed.filter_map(|work| {
         let condition = conditions::find(&work.conditions, manifest_work::APPLIED)?;
@@ -213,9 +222,13 @@ fn works_applied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 
 fn works_taken_up(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let _ = staying!(cluster);
-    let silent = cluster.works.iter().filter(|work| {
-        work.has_status && work.deleting.is_none() && work.conditions.is_empty() && is_old(facts, work.created.as_ref())
-    });
+    if let Some(skipped) = unread(cluster) {
+        return skipped;
+    }
+    let silent = cluster
+        .works
+        .iter()
+        .filter(|work| work.deleting.is_none() && work.conditions.is_empty() && is_old(facts, work.created.as_ref()));
     Outcome::of(
         silent
             .map(|work| {
