@@ -35,6 +35,6 @@ pub mod state;
 pub use driver::{driver_of, registers_anew};
 pub use plan::{
     CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Kubeconfigs, Live, Settings, bootstrap_secret, bootstrap_secret_of,
-    external_secret, plan,
+    external_secret, left_as_they_are, plan,
 };
 pub use rbac::operator_rights;

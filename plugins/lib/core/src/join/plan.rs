@@ -78,12 +78,6 @@ impl Settings {
         self.mode.as_ref().is_some_and(KlusterletMode::is_hosted)
     }
 
-    /// Whether something was said that only the Klusterlet of a cluster that joins gets.
-    pub fn is_about_klusterlet(&self) -> bool {
-        let is_said = self.host_alias.is_some() || self.addon_driver.is_some() || self.digests != Digests::default();
-        is_said || !self.values.is_empty()
-    }
-
     /// Whether something was said of the operator's own pods.
     pub fn is_about_operator(&self) -> bool {
         self.enable_sync_labels.is_some() || self.scheduling != Scheduling::default()
@@ -161,6 +155,20 @@ pub fn plan(settings: &Settings, kubeconfigs: Kubeconfigs<'_>, live: &Live) -> P
         Stage::new("the operator", vec![operator_deployment(settings, live)]),
         last,
     ])
+}
+
+/// The fields of the Klusterlet that is there for which something else was said than they say.
+pub fn left_as_they_are(settings: &Settings, live: &Live) -> Vec<String> {
+    if live.klusterlet.is_none() {
+        return Vec::new();
+    }
+    let Settings { name, mode, driver, .. } = settings.clone();
+    let plain = Settings { name, mode, driver, ..Settings::default() };
+    let agent = agent_namespace(settings, live);
+    let spec = |settings: &Settings| klusterlet(settings, live, &agent).body()["spec"].clone();
+    let (said, there) = (spec(settings), spec(&plain));
+    let fields = said.as_object().into_iter().flatten();
+    fields.filter(|(field, value)| there.get(field.as_str()) != Some(value)).map(|(field, _)| field.clone()).collect()
 }
 
 /// Name of the Klusterlet: as it is there, else the usual one.
@@ -453,6 +461,18 @@ mod tests {
     fn body(plan: &Plan, kind: &str, name: &str) -> Value {
         let found = plan.objects().find(|object| object.kind() == kind && object.name() == name);
         found.unwrap_or_else(|| panic!("no {kind} {name}")).body().clone()
+    }
+
+    #[test]
+    fn what_is_said_anew_of_a_klusterlet_that_stays_is_named() {
+        let there = klusterlet(&settings(), &Live::default(), namespaces::AGENT).body().clone();
+        let live = Live { klusterlet: Some(there), ..Live::default() };
+        let typed = |life: i32| Settings { certificate_life: CertificateLife::seconds(life), ..settings() };
+        assert_eq!(left_as_they_are(&typed(7200), &live), ["registrationConfiguration"]);
+        for same in [settings(), typed(DEFAULT_CERTIFICATE_SECONDS)] {
+            assert!(left_as_they_are(&same, &live).is_empty(), "{same:?}");
+        }
+        assert!(left_as_they_are(&typed(7200), &Live::default()).is_empty(), "there is none");
     }
 
     #[test]

@@ -184,10 +184,16 @@ pub(super) async fn prepare<'a>(
     }
     if is_whole {
         preflight::choices(&request.settings, &survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
-    } else if request.settings.is_about_klusterlet() {
-        narrator.tell(Event::warning(
-            "the Klusterlet of a cluster that has joined stays as it is: what was given for it is not applied",
-        ));
+    } else {
+        let left = join::left_as_they_are(&request.settings, &survey.live);
+        if !left.is_empty() {
+            narrator.tell(Event::warning(format!(
+                "the Klusterlet of a cluster that has joined stays as it is: what was given for {} is not applied; \
+                 change it with kubectl edit klusterlet/{}",
+                left.join(", "),
+                survey.names.klusterlet,
+            )));
+        }
     }
     // The Klusterlet says the driver and the mode, and lists the hubs.
     let plan = match is_whole {
