@@ -16,7 +16,7 @@ use cli_tests::terminal::Terminal;
 use csr_fixtures::{Fixture, Key, Kind};
 use e2e_tests::accept_support::{Ask, Hub, Run, Who, know_registrations, note};
 use e2e_tests::attacks::{BOOTSTRAP, Make, attacks, right_requests};
-use e2e_tests::roles::{resources, user_with, users_without_one_rule};
+use e2e_tests::roles::{bind_rules, resources, rights, user_with, users_without_one_rule};
 use e2e_tests::{kubectl_ocm, run, until};
 use kube::Api;
 use kube::api::DeleteParams;
@@ -493,24 +493,37 @@ fn planted(name: &str) -> Ask {
 fn a_denial_withdraws_acceptance_whatever_was_planted() {
     let hub = Hub::start("denials");
     let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
-    let deny = |names: &[&str]| {
+    let deny = |user: &Path, names: &[&str]| {
         let mut command = Command::new(e2e_tests::accept_support::accept_binary());
-        command.args(names).args(["--deny", "no", "--output", "json", "--kubeconfig"]).arg(&user).stdin(Stdio::null());
+        command.args(names).args(["--deny", "no", "--output", "json", "--kubeconfig"]).arg(user).stdin(Stdio::null());
         let output = command.output().expect("it runs");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    for name in ["n1", "n2"] {
+    for name in ["n1", "n2", "n3"] {
         hub.join(name);
         assert_eq!(hub.accept(&[name]).code, 0);
     }
     let foreign = hub.ask(&planted("n1"));
     let right = hub.ask(&Ask::agent("n1"));
     // The user has no right for that signer: this is told, and all else is done, also for the others.
-    let (code, document) = deny(&["n1", "n2"]);
+    let (code, document) = deny(&user, &["n1", "n2"]);
     assert_eq!(code, Some(1), "{document}");
     assert!(document.contains(FOREIGN_SIGNER) || document.contains(&foreign), "{document}");
     assert!(!hub.accepts("n1") && !hub.accepts("n2"));
     assert!(hub.is("Denied", &right) && !hub.is("Denied", &foreign));
+
+    // Nor does one that nobody else may deny keep somebody from withdrawing who may do that alone.
+    let withdrawer = hub.cluster.user_kubeconfig("withdrawer", &[]).expect("a user");
+    let decides = |rule: &Value| {
+        resources(rule).iter().any(|kind| kind == "certificatesigningrequests/approval" || kind == "signers")
+    };
+    let rules = rights(&hub.cluster, "accept.yaml").into_iter().filter(|rule| !decides(rule)).collect::<Vec<_>>();
+    bind_rules(&hub.cluster, "withdrawer", &rules);
+    let waits = hub.ask(&Ask::agent("n3"));
+    let (code, document) = deny(&withdrawer, &["n3"]);
+    assert_eq!(code, Some(1), "{document}");
+    assert!(document.contains(&waits), "{document}");
+    assert!(!hub.accepts("n3") && !hub.is("Denied", &waits));
 }
 
 #[test]

@@ -249,17 +249,17 @@ pub async fn check_rights(hub: &Cluster, candidates: &[Candidate]) -> Result<(),
     rights.require(hub, "accept clusters").await
 }
 
-/// Fails before anything is touched unless the user may withdraw acceptances. What requests a user may not deny is found
-/// out one by one: anybody can create some for a signer that the user has no right for.
+/// Fails before anything is touched unless the user may do anything of it: withdraw acceptances, or deny requests where there
+/// is none to withdraw. What requests a user may not deny is found out one by one: anybody with a token can create some, which
+/// must not keep the hub from withdrawing.
 ///
 /// # Errors
-/// [`Reason::Forbidden`] naming every right that is missing.
+/// [`Reason::Forbidden`] naming the right that is missing.
 pub async fn check_rights_to_deny(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
     let mut rights = Rights::default();
     if candidates.iter().any(Candidate::is_accepted) {
         rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
-    }
-    if candidates.iter().any(|candidate| candidate.waiting().next().is_some()) {
+    } else if candidates.iter().any(|candidate| candidate.waiting().next().is_some()) {
         rights.need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
     }
     rights.require(hub, "deny clusters").await
