@@ -122,6 +122,7 @@ impl Fixture {
         Self::empty()
             .one_set(&[(oid::ORGANIZATION, &user), (oid::ORGANIZATION, &format!("{PREFIX}addon:{addon}"))])
             .common_name(&format!("{user}:agent:{addon}-agent"))
+            .dns(&format!("{addon}.addon.open-cluster-management.io"))
     }
 
     /// Adds a common name.

@@ -9,6 +9,8 @@ use crate::accept_support::{Ask, Hub, Who};
 
 /// Start of the names of agents and groups.
 const PREFIX: &str = "system:open-cluster-management:";
+/// Start of the groups of agents with an AWS identity.
+const AWS_PREFIX: &str = "open-cluster-management:";
 /// The bootstrap service account, as OCM's gRPC server names it.
 pub const BOOTSTRAP: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
 
@@ -143,6 +145,11 @@ pub fn attacks() -> Vec<(&'static str, &'static str, Make)> {
             content(|_, fixture| fixture.organization(&format!("{PREFIX}c2"))),
         ),
         (
+            "another cluster's group of an AWS identity",
+            "ForeignOrganization",
+            content(|_, fixture| fixture.organization(&format!("{AWS_PREFIX}c2"))),
+        ),
+        (
             "a group whose name goes on",
             "ForeignOrganization",
             content(|name, fixture| fixture.organization(&format!("{PREFIX}{name}0"))),
@@ -274,6 +281,16 @@ pub fn attacks() -> Vec<(&'static str, &'static str, Make)> {
             "NoRequest",
             ask(|name| {
                 let mut ask = Ask::agent(name);
+                ask.label = None;
+                ask
+            }),
+        ),
+        (
+            "a cluster's group of an AWS identity, by a user and without a label",
+            "NoRequest",
+            ask(|name| {
+                let fixture = Fixture::empty().common_name("eva").organization(&format!("{AWS_PREFIX}{name}"));
+                let mut ask = Ask::with(name, &fixture).by(Who::Eva);
                 ask.label = None;
                 ask
             }),

@@ -139,6 +139,16 @@ fn wrong_contents() -> Vec<(&'static str, Fixture, Code)> {
             agent().organization("system:open-cluster-management:c2"),
             Code::ForeignOrganization,
         ),
+        (
+            "another cluster's group of an AWS identity too",
+            agent().organization("open-cluster-management:c2"),
+            Code::ForeignOrganization,
+        ),
+        (
+            "its own cluster's group of an AWS identity too",
+            agent().organization("open-cluster-management:c1"),
+            Code::ForeignOrganization,
+        ),
         ("a longer group too", agent().organization(&format!("{own}0")), Code::ForeignOrganization),
         ("the group with a blank", agent().organization(&format!("{own} ")), Code::ForeignOrganization),
         ("the group in capitals", agent().organization("system:open-cluster-management:C1"), Code::ForeignOrganization),

@@ -136,6 +136,17 @@ pub fn is_agents_group(group: &str) -> bool {
     group.strip_prefix(PREFIX).is_some_and(|cluster| !cluster.is_empty() && !cluster.contains(':'))
 }
 
+/// The cluster whose agents' rights a group gives; none if it is no single cluster's.
+pub fn cluster_of_group(group: &str) -> Option<&str> {
+    let cluster = group.strip_prefix(PREFIX).or_else(|| group.strip_prefix(AWS_PREFIX))?;
+    (group != MANAGED_CLUSTERS_GROUP && !cluster.is_empty() && !cluster.contains(':')).then_some(cluster)
+}
+
+/// Whether a name of a user or a group is one that the hub gives to clusters and add-ons, with either prefix.
+pub fn has_hub_prefix(name: &str) -> bool {
+    name.starts_with(PREFIX) || name.starts_with(AWS_PREFIX)
+}
+
 /// Who asks, as the API server authenticated them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Requester<'a, S> {
@@ -170,12 +181,7 @@ impl<'a, S: AsRef<str>> Requester<'a, S> {
 
     /// The clusters whose agents' rights the requester has by its groups, whatever its name is: RBAC goes by groups.
     pub fn clusters(&self) -> impl Iterator<Item = &'a str> + use<'a, S> {
-        let named = |group: &'a S| {
-            let group = group.as_ref();
-            let cluster = group.strip_prefix(PREFIX).or_else(|| group.strip_prefix(AWS_PREFIX))?;
-            (group != MANAGED_CLUSTERS_GROUP && !cluster.is_empty() && !cluster.contains(':')).then_some(cluster)
-        };
-        self.groups.iter().filter_map(named)
+        self.groups.iter().filter_map(|group| cluster_of_group(group.as_ref()))
     }
 
     /// The id of the token that the requester showed, with its prefix `JTI=`.

@@ -268,6 +268,25 @@ fn a_move_that_the_policies_would_refuse_is_refused_beforehand(hub: &Cluster, cl
     assert_eq!(generation(), before);
 }
 
+/// What a real agent asks for an add-on of its cluster is no reason to object.
+fn the_agent_of_an_add_on_gets_its_certificate(hub: &Cluster, name: &str) {
+    let object_of_agent = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "watcher", "namespace": "open-cluster-management-agent-addon"}});
+    let file = hub.dir().expect("a folder").join("watcher.json");
+    fs::write(&file, object_of_agent.to_string()).expect("written");
+    let file = file.to_str().expect("text");
+    let clusters = format!("--clusters={name}");
+    for words in [&["create", "watcher", "-f", file, "--hub-registration"][..], &["enable", "watcher", &clusters]] {
+        let said = run(kubectl_ocm("addon", hub.kubeconfig()).args(words));
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+    let requests = || object(hub, &["csr", "--selector=open-cluster-management.io/addon-name=watcher"]);
+    let is_issued = || {
+        requests()["items"].as_array().is_some_and(|all| all.iter().any(|one| !one["status"]["certificate"].is_null()))
+    };
+    until_within(GRPC_TIME, "the add-on has a certificate", || requests().to_string(), is_issued);
+}
+
 #[test]
 fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
     let specs = ["auto-hub", "auto-default", "auto-singleton", "auto-grpc"].map(Spec::node);
@@ -319,6 +338,7 @@ fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
     }
 
     a_hostile_agent_over_grpc_gets_nothing(hub_cluster, over_grpc);
+    the_agent_of_an_add_on_gets_its_certificate(hub_cluster, "team-a");
 
     // With the same token under a name that nobody allows: it waits.
     let file = hub_cluster.dir().expect("a folder").join("stranger");

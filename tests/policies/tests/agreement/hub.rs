@@ -31,6 +31,9 @@ const SET: &str = "cluster.open-cluster-management.io/clusterset";
 /// Names of clusters: mostly one that is right.
 const NAMES: [&str; 12] = ["c1", "c1", "c1", "c1", "c1", "c1", "c1", "c1", "c1", "default", "kube-x", "C1"];
 
+/// The group of another cluster's agents that have an AWS identity.
+const AWS_GROUP: &str = "open-cluster-management:c2";
+
 /// A certificate request in all its forms.
 pub(crate) struct Csr {
     pub(crate) object: Value,
@@ -165,7 +168,7 @@ impl Maker {
             6 => agent(two).common_name("system:admin").pem(),
             7 => Fixture::agent("c2", "a1").key(two).pem(),
             8 => Fixture::addon(name, "x").key(two).pem(),
-            9 => Fixture::empty().key(two).common_name("bob").organization("devs").pem(),
+            9 => Fixture::empty().key(two).common_name("bob").organization(AWS_GROUP).pem(),
             10 => agent(one).signed_by(two).pem(),
             11 => agent(&self.weak).pem(),
             12 => agent(three).dns("hub").pem(),

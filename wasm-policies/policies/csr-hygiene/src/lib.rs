@@ -20,7 +20,7 @@ pub struct CsrHygiene {
     min_rsa_bits: Option<u32>,
     /// Users who may ask for first certificates besides the hub's bootstrap identities.
     requesters: Vec<String>,
-    /// Signers that add-ons may ask, besides the ones of the hub.
+    /// Signers that add-ons may ask, besides the ones of the hub. None: any signer of their own.
     addon_signers: Vec<String>,
     #[serde(skip)]
     rules: Settings,

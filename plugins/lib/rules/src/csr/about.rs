@@ -34,8 +34,8 @@ impl<'a> About<'a> {
     }
 }
 
-/// Which cluster a request is about, by its common name, with which the label must agree. None if the request has
-/// nothing to do with the hub.
+/// Which cluster a request is about, by its common name, with which the label must agree; of an add-on with a signer of
+/// its own, by its labels. None if the request has nothing to do with the hub.
 ///
 /// # Errors
 /// Where that is not clear: nobody may go on with such a request.
@@ -44,6 +44,9 @@ pub fn about<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<Option<About<'a>>, V
         return Ok(None);
     }
     let content = csr.content.map_err(|why| Violation::new(Code::Unreadable, REQUEST, Escaped(why).to_string()))?;
+    if csr.is_addons() && csr.has_own_signer() {
+        return by_labels(csr).map(Some);
+    }
     let [name] = content.common_names else { return Err(content.common_names_violation()) };
     let name = name.as_ref();
     let about = match Identity::of(name) {
@@ -67,6 +70,23 @@ pub fn about<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<Option<About<'a>>, V
     }
 }
 
+/// What the labels say, unless a common name is that of another cluster's agent.
+fn by_labels<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<About<'a>, Violation> {
+    let is_anothers = |name: &str, cluster: &str| Identity::of(name).cluster().is_some_and(|of| of != cluster);
+    match (csr.cluster_label, csr.addon_label) {
+        (None | Some(""), _) => Err(csr.cluster_label_violation()),
+        (Some(cluster), _) if csr.common_names().any(|name| is_anothers(name, cluster)) => {
+            Err(csr.cluster_label_violation())
+        }
+        (_, None | Some("")) => Err(no_addon_label_violation()),
+        (Some(cluster), Some(addon)) => Ok(About::Addon { cluster, addon }),
+    }
+}
+
+pub(super) fn no_addon_label_violation() -> Violation {
+    Violation::new(Code::AddonLabel, LABELS, "no label names the add-on")
+}
+
 pub(super) fn addon_label_violation(label: &str) -> Violation {
     let detail = format!("it asks for an agent's name, but its label names the add-on {}", Quoted(label));
     Violation::new(Code::AddonLabel, LABELS, detail)
@@ -84,7 +104,8 @@ impl<S: AsRef<str>> Csr<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{ADDON, FIRST, OTHER, RENEWAL, named};
+    use super::super::API_SIGNER;
+    use super::super::samples::{ADDON, CLUSTER_PROXY, FIRST, OTHER, RENEWAL, named};
     use super::*;
 
     #[test]
@@ -106,6 +127,27 @@ mod tests {
             (named(&["bob"]), Code::CommonName),
             (named(&["system:open-cluster-management:c1"]), Code::CommonName),
             (Csr { content: Err("no PEM"), ..FIRST }, Code::Unreadable),
+        ] {
+            assert_eq!(code(request), Err(expected), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn of_an_addon_with_a_signer_of_its_own_the_labels_tell() {
+        let addon = |addon| Ok(Some(About::Addon { cluster: "c1", addon }));
+        assert_eq!(about(&CLUSTER_PROXY), addon("cluster-proxy"));
+        let signer = CLUSTER_PROXY.signer;
+        assert_eq!(about(&Csr { signer, addon_label: Some("other"), ..ADDON }), addon("other"));
+        let code = |request: Csr<'static, &str>| about(&request).map_err(|violation| violation.code);
+        for (request, expected) in [
+            (Csr { cluster_label: None, ..CLUSTER_PROXY }, Code::ClusterLabel),
+            (Csr { cluster_label: Some(""), ..CLUSTER_PROXY }, Code::ClusterLabel),
+            (Csr { cluster_label: Some("c2"), signer, ..ADDON }, Code::ClusterLabel),
+            (Csr { addon_label: Some(""), ..CLUSTER_PROXY }, Code::AddonLabel),
+            (Csr { addon_label: None, ..CLUSTER_PROXY }, Code::CommonName),
+            (Csr { content: Err("no PEM"), ..CLUSTER_PROXY }, Code::Unreadable),
+            // On the hub, such a name is no agent's.
+            (Csr { signer: API_SIGNER, ..CLUSTER_PROXY }, Code::CommonName),
         ] {
             assert_eq!(code(request), Err(expected), "{request:?}");
         }

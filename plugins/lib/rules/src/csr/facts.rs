@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::code::Escaped;
-use crate::identity::{self, GRPC_SERVER_USER, Identity, PREFIX, Requester};
+use crate::identity::{self, GRPC_SERVER_USER, Identity, Requester};
 
 /// Label of a certificate request and of a namespace: the cluster that it belongs to.
 pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
@@ -15,6 +15,9 @@ pub const CSR_USER: &str = "open-cluster-management.io/csr-user";
 pub const API_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 /// The signer of certificates for the hub's gRPC server.
 pub const GRPC_SIGNER: &str = "open-cluster-management.io/grpc";
+
+/// Start of the names of Kubernetes' own signers.
+const KUBERNETES_SIGNERS: &str = "kubernetes.io/";
 
 /// A certificate request.
 #[derive(Debug)]
@@ -186,8 +189,15 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
         self.signer == API_SIGNER || self.signer == GRPC_SIGNER
     }
 
+    /// Whether the request asks a signer that somebody brings along. Its certificates are no identity on the hub, and it alone
+    /// knows what the names in them mean. Those of Kubernetes' signers are an identity to API servers and kubelets.
+    pub fn has_own_signer(&self) -> bool {
+        !self.is_for_hub() && !self.signer.is_empty() && !self.signer.starts_with(KUBERNETES_SIGNERS)
+    }
+
     /// Whether the request has to do with the hub at all: by label, by what it asks for, or by who asks. Agents and
-    /// those who register clusters have nothing else to ask for.
+    /// those who register clusters have nothing else to ask for. An agent with an AWS identity gets its group from AWS: whoever
+    /// asks for that group in a certificate asks for the rights of a cluster's agent.
     pub fn concerns_hub(&self) -> bool {
         let by_requester = match self.requester.identity() {
             Identity::Agent { .. } | Identity::AddonAgent { .. } | Identity::Unclear => true,
@@ -201,7 +211,7 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
             || self.grpc_user.is_some()
             || self.signer == GRPC_SIGNER
             || matches!(&self.content, Ok(content)
-                if texts(content.common_names).chain(texts(content.organizations)).any(|name| name.starts_with(PREFIX)))
+                if texts(content.common_names).chain(texts(content.organizations)).any(identity::has_hub_prefix))
     }
 
     pub(super) fn common_names(&self) -> impl Iterator<Item = &'a str> {

@@ -1,6 +1,6 @@
 //! Whether a certificate request asks for exactly what an agent needs.
 
-use super::about::addon_label_violation;
+use super::about::{addon_label_violation, no_addon_label_violation};
 use super::facts::{API_SIGNER, Content, Csr, GRPC_SIGNER, Key, Signature, texts};
 use super::field::{LABELS, REQUEST, REQUESTER};
 use crate::code::{Escaped, Quoted, quoted};
@@ -15,7 +15,7 @@ pub const YEAR: i64 = 31_536_000;
 pub struct Settings {
     /// Users who may ask for a cluster's first certificate besides the hub's own bootstrap identities. Exact names.
     pub requesters: Vec<String>,
-    /// Signers that add-ons may ask besides the API server's and the gRPC server's.
+    /// Signers that add-ons may ask besides the API server's and the gRPC server's. None: any signer of their own.
     pub addon_signers: Vec<String>,
     /// Longest lifetime that may be asked for.
     pub max_lifetime_seconds: i64,
@@ -84,7 +84,11 @@ pub fn judge<S: AsRef<str>>(
     }
     let mut found = Vec::new();
     if csr.is_addons() {
-        csr.check_form(settings, &mut found);
+        match csr.has_own_signer() {
+            // The certificate is no identity on the hub: its signer decides about its form.
+            true => csr.check_readable(&mut found),
+            false => csr.check_form(settings, &mut found),
+        }
         csr.check_addon(expected, settings, addon_enabled, &mut found);
         return Some(Judgement { kind: Kind::Addon, violations: found });
     }
@@ -212,10 +216,39 @@ impl<S: AsRef<str>> Csr<'_, S> {
         if let Some(detail) = wrong {
             found.push(Violation::new(Code::Lifetime, "spec.expirationSeconds", detail));
         }
-        match &self.content {
-            Ok(content) => content.check_form(settings, found),
-            Err(why) => found.push(Violation::new(Code::Unreadable, REQUEST, Escaped(why).to_string())),
+        self.check_readable(found);
+        if let Ok(content) = &self.content {
+            content.check_form(settings, self.addons_dns_name().as_deref(), found);
         }
+    }
+
+    /// The name that the agent gives the certificate of an add-on beside its common name, as alternative names are told. API
+    /// servers take nobody for that name. Upstream: `NewCSRDriverForAddOn`.
+    fn addons_dns_name(&self) -> Option<String> {
+        let addon = self.addon_label.filter(|_| self.is_addons())?;
+        Some(format!("DNSName({addon}.addon.open-cluster-management.io)"))
+    }
+
+    /// What cannot be read may name anybody.
+    fn check_readable(&self, found: &mut Vec<Violation>) {
+        if let Err(why) = &self.content {
+            found.push(Violation::new(Code::Unreadable, REQUEST, Escaped(why).to_string()));
+        }
+    }
+
+    /// What the names for an add-on's own signer may not be: those of another cluster, with either prefix.
+    fn check_other_clusters(&self, cluster: &str, addon: &str, found: &mut Vec<Violation>) {
+        let Ok(content) = &self.content else { return };
+        let foreign = |name: &str| match name.strip_prefix(PREFIX) {
+            Some(rest) => Identity::of(name).cluster() != Some(cluster) && rest.strip_prefix("addon:") != Some(addon),
+            // Add-ons name groups after themselves in the same way: `open-cluster-management:cluster-proxy`.
+            None => identity::cluster_of_group(name).is_some_and(|of| of != cluster && of != addon),
+        };
+        if let Some(name) = texts(content.common_names).find(|name| foreign(name)) {
+            let detail = format!("common name {} is not one of {}", Quoted(name), Quoted(cluster));
+            found.push(Violation::new(Code::CommonName, REQUEST, detail));
+        }
+        content.check_organizations(|group| foreign(group), found);
     }
 
     /// Everything that holds for an add-on's request besides its form.
@@ -231,14 +264,16 @@ impl<S: AsRef<str>> Csr<'_, S> {
             found.push(self.cluster_label_violation());
         }
         if addon.is_empty() {
-            found.push(Violation::new(Code::AddonLabel, LABELS, "no label names the add-on"));
+            found.push(no_addon_label_violation());
         }
         // `…:cluster:<cluster>:addon:<addon>` and what stands below it.
         let below = |name: &str| {
             matches!(Identity::of(name), Identity::AddonAgent { cluster: c, addon: a, agent: Some(_) }
                 if c == cluster && a == addon)
         };
-        if let Ok(content) = &self.content {
+        if self.has_own_signer() {
+            self.check_other_clusters(cluster, addon, found);
+        } else if let Ok(content) = &self.content {
             match content.common_names {
                 [name] if below(name.as_ref()) => {}
                 [name] => {
@@ -255,10 +290,12 @@ impl<S: AsRef<str>> Csr<'_, S> {
             };
             content.check_organizations(|group| !known(group), found);
         }
+        let any_own = self.has_own_signer() && settings.addon_signers.is_empty();
+        let may_sign = self.is_for_hub() || any_own || settings.addon_signers.iter().any(|known| known == self.signer);
         if (self.signer == GRPC_SIGNER || self.grpc_user.is_some()) && !self.requester.is_grpc_server() {
             let detail = format!("it claims the hub's gRPC server, but was created by {}", Quoted(self.requester.user));
             found.push(Violation::new(Code::GrpcClaim, "metadata.annotations", detail));
-        } else if !self.is_for_hub() && !settings.addon_signers.iter().any(|known| known == self.signer) {
+        } else if !may_sign {
             let detail = format!("add-ons may not ask the signer {}", Quoted(self.signer));
             found.push(Violation::new(Code::Signer, "spec.signerName", detail));
         }
@@ -297,14 +334,18 @@ impl<S: AsRef<str>> Content<'_, S> {
         }
     }
 
-    fn check_form(&self, settings: &Settings, found: &mut Vec<Violation>) {
+    fn check_form(&self, settings: &Settings, own_name: Option<&str>, found: &mut Vec<Violation>) {
+        let others: Vec<&str> = texts(self.alternative_names).filter(|name| Some(*name) != own_name).collect();
+        if !others.is_empty() {
+            let detail = format!("alternative names {}", quoted(others));
+            found.push(Violation::new(Code::AlternativeNames, REQUEST, detail));
+        }
         let mut none_of = |code, what: &str, texts_: &[S]| {
             if !texts_.is_empty() {
                 found.push(Violation::new(code, REQUEST, format!("{what} {}", quoted(texts(texts_)))));
             }
         };
         none_of(Code::SubjectAttributes, "subject attributes", self.other_attributes);
-        none_of(Code::AlternativeNames, "alternative names", self.alternative_names);
         none_of(Code::Extensions, "extensions", self.extensions);
         let strong = self.key.is_strong(settings);
         if !strong {
@@ -327,7 +368,7 @@ impl<S: AsRef<str>> Content<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{ADDON, FIRST, OTHER, RENEWAL, Sample, by, named};
+    use super::super::samples::{ADDON, CLUSTER_PROXY, FIRST, OTHER, RENEWAL, Sample, by, named};
     use super::*;
 
     fn codes(request: &Sample, addon_enabled: Option<bool>) -> Vec<Code> {
@@ -354,9 +395,138 @@ mod tests {
         assert_eq!(codes(&ADDON, None), [Code::EvidenceIncomplete]);
         // An add-on of its own asks for its own groups, not for another's.
         let of_another = Csr { addon_label: Some("other"), ..ADDON };
-        assert_eq!(codes(&of_another, Some(true)), [Code::CommonName, Code::ForeignOrganization]);
+        let all = [Code::AlternativeNames, Code::CommonName, Code::ForeignOrganization];
+        assert_eq!(codes(&of_another, Some(true)), all);
         // For an agent's certificate it does not matter what add-ons there are.
         assert_eq!(codes(&FIRST, Some(false)), []);
+    }
+
+    #[test]
+    fn an_addon_has_its_own_dns_name_and_no_other() {
+        const NAMES: [&[&str]; 3] = [
+            &["DNSName(y.addon.open-cluster-management.io)"],
+            &["DNSName(x.addon.open-cluster-management.io)", "DNSName(kubernetes.default.svc)"],
+            &["URI(x.addon.open-cluster-management.io)"],
+        ];
+        let with = |names: &'static [&'static str], request: Sample| {
+            let content = request.content.map(|content| Content { alternative_names: names, ..content });
+            codes(&Csr { content, ..request }, Some(true))
+        };
+        assert_eq!(with(&[], ADDON), []);
+        for names in NAMES {
+            assert_eq!(with(names, ADDON), [Code::AlternativeNames], "{names:?}");
+        }
+        // That of an add-on is none of an agent.
+        let own: &[&str] = &["DNSName(x.addon.open-cluster-management.io)"];
+        assert_eq!(with(own, FIRST), [Code::AlternativeNames]);
+    }
+
+    #[test]
+    fn an_addons_own_signer_decides_about_names_and_form() {
+        assert_eq!(codes(&CLUSTER_PROXY, Some(true)), []);
+        let other_form = Csr { usages: &["server auth"], lifetime_seconds: Some(2 * YEAR), ..CLUSTER_PROXY };
+        assert_eq!(codes(&other_form, Some(true)), []);
+        // Who asks, for which cluster, and for an add-on that is enabled there, it does not decide.
+        assert_eq!(codes(&CLUSTER_PROXY, Some(false)), [Code::AddonNotEnabled]);
+        assert_eq!(codes(&CLUSTER_PROXY, None), [Code::EvidenceIncomplete]);
+        for user in ["eva", "system:open-cluster-management:c2:a1", "system:open-cluster-management:c10:a1"] {
+            let request = Csr { requester: by(user), ..CLUSTER_PROXY };
+            assert_eq!(codes(&request, Some(true)), [Code::Requester], "{user}");
+        }
+        let unlabelled = Csr { cluster_label: None, ..CLUSTER_PROXY };
+        assert_eq!(codes(&unlabelled, Some(true)), [Code::ClusterLabel, Code::Requester]);
+        let claim = Csr { grpc_user: Some("eva"), ..CLUSTER_PROXY };
+        assert_eq!(codes(&claim, Some(true)), [Code::GrpcClaim]);
+        assert_eq!(codes(&Csr { content: Err("no PEM"), ..CLUSTER_PROXY }, Some(true)), [Code::Unreadable]);
+        // An agent's name is judged as one, whoever signs.
+        let signer = CLUSTER_PROXY.signer;
+        assert_eq!(codes(&Csr { signer, addon_label: Some("x"), ..FIRST }, None), [Code::AddonLabel, Code::Signer]);
+    }
+
+    #[test]
+    fn names_for_an_addons_own_signer_are_no_other_clusters() {
+        let asks = |common_names: &'static [&'static str], organizations: &'static [&'static str]| {
+            let content = Content { common_names, organizations, ..CLUSTER_PROXY.content.unwrap() };
+            codes(&Csr { content: Ok(content), ..CLUSTER_PROXY }, Some(true))
+        };
+        const OWN_NAMES: [&[&str]; 3] =
+            [&["system:open-cluster-management:cluster:c1:addon:cluster-proxy:agent:a1"], &["x", "y"], &[]];
+        const OWN_GROUPS: &[&str] = &[
+            "system:open-cluster-management:cluster:c1:addon:cluster-proxy",
+            "system:open-cluster-management:addon:cluster-proxy",
+            "open-cluster-management:c1",
+            "system:authenticated",
+        ];
+        for names in OWN_NAMES {
+            assert_eq!(asks(names, OWN_GROUPS), [], "{names:?}");
+        }
+        for names in [
+            &["system:open-cluster-management:cluster:c2:addon:cluster-proxy:agent:a1"],
+            &["system:open-cluster-management:c2"],
+            &["open-cluster-management:c2"],
+        ] {
+            assert_eq!(asks(names, &[]), [Code::CommonName], "{names:?}");
+        }
+        for groups in [
+            &["system:open-cluster-management:cluster:c2:addon:cluster-proxy"],
+            &["system:open-cluster-management:addon:other"],
+            &["open-cluster-management:c2"],
+        ] {
+            assert_eq!(asks(&["x"], groups), [Code::ForeignOrganization], "{groups:?}");
+        }
+        // Whoever asks for the group of a cluster's agents is judged as one.
+        assert!(asks(&["x"], &["system:open-cluster-management:c1"]).contains(&Code::Signer));
+    }
+
+    #[test]
+    fn signers_of_the_hub_and_of_kubernetes_are_no_addons_own() {
+        let names = [Code::CommonName, Code::ForeignOrganization];
+        let form = [Code::SubjectAttributes];
+        let by_hub = Csr { signer: API_SIGNER, ..CLUSTER_PROXY };
+        assert_eq!(codes(&by_hub, Some(true)), [&form[..], &names].concat());
+        for signer in ["kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/x", ""] {
+            let request = Csr { signer, ..CLUSTER_PROXY };
+            assert_eq!(codes(&request, Some(true)), [&form[..], &names, &[Code::Signer]].concat(), "{signer}");
+        }
+    }
+
+    #[test]
+    fn named_signers_are_all_that_addons_may_ask() {
+        let found = |signers: &[&str]| {
+            let addon_signers = signers.iter().map(|signer| (*signer).to_owned()).collect();
+            let settings = Settings { addon_signers, ..Settings::default() };
+            judge(&CLUSTER_PROXY, None, &settings, Some(true)).unwrap().violations
+        };
+        assert_eq!(found(&["example.com/s", CLUSTER_PROXY.signer]), []);
+        let codes: Vec<Code> = found(&["example.com/s"]).into_iter().map(|violation| violation.code).collect();
+        assert_eq!(codes, [Code::Signer]);
+    }
+
+    #[test]
+    fn the_group_of_an_aws_identity_is_a_clusters_too() {
+        let asks = |common_names: &'static [&'static str], organizations: &'static [&'static str]| {
+            let content = Content { common_names, organizations, ..OTHER.content.unwrap() };
+            Csr { content: Ok(content), ..OTHER }
+        };
+        let expected = [
+            Code::ClusterLabel,
+            Code::Requester,
+            Code::CommonName,
+            Code::ForeignOrganization,
+            Code::MissingOrganization,
+        ];
+        for organization in [&["system:open-cluster-management:c2"], &["open-cluster-management:c2"]] {
+            assert_eq!(codes(&asks(&["eva"], organization), None), expected, "{organization:?}");
+        }
+        assert_eq!(codes(&asks(&["open-cluster-management:c2"], &["devs"]), None), expected);
+        // No agent asks for it: not even for the one of its own cluster.
+        let organizations = &["system:open-cluster-management:c1", "open-cluster-management:c1"];
+        let both = Csr { content: Ok(Content { organizations, ..FIRST.content.unwrap() }), ..FIRST };
+        assert_eq!(codes(&both, None), [Code::ForeignOrganization]);
+        // The label of an add-on does not hide it.
+        let organizations = &["open-cluster-management:c2"];
+        let hidden = Csr { content: Ok(Content { organizations, ..ADDON.content.unwrap() }), ..ADDON };
+        assert_eq!(codes(&hidden, Some(true)), [Code::ForeignOrganization]);
     }
 
     #[test]

@@ -41,6 +41,22 @@ pub(crate) const ADDON: Sample = Csr {
     content: Ok(Content {
         common_names: &["system:open-cluster-management:cluster:c1:addon:x:agent:y"],
         organizations: &["system:open-cluster-management:cluster:c1:addon:x"],
+        alternative_names: &["DNSName(x.addon.open-cluster-management.io)"],
+        ..CONTENT
+    }),
+    ..RENEWAL
+};
+
+/// The agent asks the signer of the add-on cluster-proxy, as upstream has it: the name, the group and the unit are that add-on's
+/// own, and the group is like that of a cluster's AWS identity.
+pub(crate) const CLUSTER_PROXY: Sample = Csr {
+    addon_label: Some("cluster-proxy"),
+    signer: "open-cluster-management.io/proxy-agent-signer",
+    content: Ok(Content {
+        common_names: &["open-cluster-management:cluster-proxy:proxy-agent"],
+        organizations: &["open-cluster-management:cluster-proxy"],
+        other_attributes: &["2.5.4.11"],
+        alternative_names: &["DNSName(cluster-proxy.addon.open-cluster-management.io)"],
         ..CONTENT
     }),
     ..RENEWAL
