@@ -11,7 +11,7 @@ use cli_tests::{Cli, binaries, file_name};
 
 /// Runs of each; the machine is not ours alone, so the least of many is the figure.
 const RUNS: u32 = 100;
-const MAX_WALL: Duration = Duration::from_millis(3);
+const MAX_WALL: Duration = Duration::from_millis(2);
 const MAX_MEMORY: u64 = 8 << 20;
 const MAX_SIZE: u64 = 6_000_000;
 /// The one that compiles and runs policies holds a compiler, those that come along, and a client.

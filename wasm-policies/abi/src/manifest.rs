@@ -34,7 +34,8 @@ pub struct Manifest {
     /// The edits that it may make. Others make its answer an error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<EditGrant>,
-    /// What it counts by. Of questions with the same key the host asks one at a time, and shows the next what it let in.
+    /// What it counts by. Of joins with the same key the policy controller asks one at a time, and shows the next what it let
+    /// in. Requests of the API are judged by what the hub holds when they come: it counts no others that are on their way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts_by: Vec<QuotaKey>,
     /// Every code that its reasons may have.
@@ -138,7 +139,9 @@ pub enum EvidenceSource {
     Namespaces,
     /// The certificate requests of the hub, as facts; `/cluster` is the cluster that one is about, `/clusters` all that
     /// it names by common name or label, `/askedBy` who asked, behind the hub's gRPC server the user that it names, and
-    /// `/decided` when it was approved, denied or failed, in milliseconds since 1970.
+    /// `/decided` when it was approved, denied or failed, in milliseconds since 1970. Of its labels and annotations, which
+    /// whoever asks writes, it has `open-cluster-management.io/cluster-name`, `open-cluster-management.io/addon-name` and
+    /// `open-cluster-management.io/csr-user` and no others, also for the selector; one of more than 1024 bytes is empty.
     Csrs,
     /// What people have said of whether a cluster may join, as facts: `/cluster`, `/clusterUid`, `/requester`, `/approver`,
     /// `/groups`, `/created` and `/expires` in milliseconds since 1970, `/breakGlass` and `/reason`. Only with a cluster field, and

@@ -144,6 +144,7 @@ impl Controller {
             attempts: std::sync::Mutex::default(),
             clock: Clock::start(),
             unlimited: std::sync::Mutex::default(),
+            keyless: std::sync::Mutex::default(),
         });
         let mut inputs = self.inputs(auto_approval);
         let mut round = Instant::now();

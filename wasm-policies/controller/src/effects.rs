@@ -125,8 +125,13 @@ impl Effects {
     }
 
     /// Accepts exactly this cluster as it was judged, with the changes that policies make, in one write.
-    pub(crate) async fn accept(&self, cluster: &ManagedCluster, changes: &[Value]) -> Result<u64, Failed> {
-        self.write(cluster, acceptance(cluster, changes)).await
+    pub(crate) async fn accept(
+        &self,
+        cluster: &ManagedCluster,
+        has_spec: bool,
+        changes: &[Value],
+    ) -> Result<u64, Failed> {
+        self.write(cluster, acceptance(cluster, has_spec, changes)).await
     }
 
     /// Accepts exactly this cluster no more.
@@ -211,10 +216,13 @@ impl Effects {
 }
 
 /// The patch that accepts a cluster. It fails as a whole where the cluster is not what was judged.
-fn acceptance(cluster: &ManagedCluster, changes: &[Value]) -> Value {
+fn acceptance(cluster: &ManagedCluster, has_spec: bool, changes: &[Value]) -> Value {
+    // OCM's schema does not require a spec, and a patch adds nothing to what is not there. The changes may bring one.
+    let is_missing = !has_spec && !changes.iter().any(|change| change["path"] == "/spec");
+    let spec = is_missing.then(|| json!({"op": "add", "path": "/spec", "value": {}}));
     // The resource version says that it was not accepted before.
     let accept = json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true});
-    pins(cluster).into_iter().chain([accept]).chain(changes.iter().cloned()).collect()
+    pins(cluster).into_iter().chain(spec).chain(changes.iter().cloned()).chain([accept]).collect()
 }
 
 /// The patch that withdraws the acceptance of a cluster, and changes nothing else.
@@ -282,15 +290,30 @@ mod tests {
         }))
         .unwrap();
         let change = json!({"op": "add", "path": "/metadata/labels/env", "value": "prod"});
-        let patch = acceptance(&cluster, std::slice::from_ref(&change));
+        let patch = acceptance(&cluster, true, std::slice::from_ref(&change));
         let tests: Vec<&Value> = patch.as_array().unwrap().iter().filter(|one| one["op"] == "test").collect();
         assert_eq!(tests.len(), 2);
         assert_eq!((&tests[0]["value"], &tests[1]["value"]), (&json!("u"), &json!("7")));
-        assert_eq!(patch[2], json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true}));
-        assert_eq!(patch[3], change);
+        let accept = json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true});
+        assert_eq!((&patch[2], &patch[3], patch.as_array().map(Vec::len)), (&change, &accept, Some(4)));
         let patch = withdrawal(&cluster);
         let withdraw = json!({"op": "replace", "path": "/spec/hubAcceptsClient", "value": false});
         assert_eq!((patch[0]["value"].as_str(), patch[1]["value"].as_str()), (Some("u"), Some("7")));
         assert_eq!((&patch[2], patch.as_array().map(Vec::len)), (&withdraw, Some(3)));
+    }
+
+    #[test]
+    fn a_cluster_without_a_spec_gets_one_with_its_acceptance() {
+        let cluster = ManagedCluster::default();
+        let spec = json!({"op": "add", "path": "/spec", "value": {}});
+        let lease = json!({"op": "add", "path": "/spec/leaseDurationSeconds", "value": 30});
+        let accept = json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true});
+        let after_pins = |changes: &[Value]| -> Vec<Value> {
+            let patch = acceptance(&cluster, false, changes);
+            patch.as_array().unwrap().iter().skip(2).cloned().collect()
+        };
+        assert_eq!(after_pins(&[]), [spec.clone(), accept.clone()]);
+        // Policies that change the spec bring it, once.
+        assert_eq!(after_pins(&[spec.clone(), lease.clone()]), [spec, lease, accept]);
     }
 }

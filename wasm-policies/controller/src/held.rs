@@ -202,8 +202,13 @@ impl Joins {
             };
             let review = acceptance(&object, REGISTRATION_CONTROLLER_USER, namespaces::HUB);
             let question = review::from_admission(&review, &asking).map_err(|error| error.to_string())?.into_owned();
-            let made = policies.evaluate(question, &Deadline::after(DECIDES));
-            Ok::<_, String>(review::is_refused(made.request(), &made.answer))
+            let by_the_hub = policies.joins_by_the_hub(&question).then(|| question.clone());
+            let deadline = Deadline::after(DECIDES);
+            let made = policies.evaluate(question, &deadline);
+            let refused = review::is_refused(made.request(), &made.answer);
+            Ok::<_, String>(
+                refused || by_the_hub.is_some_and(|join| policies.join_by_the_hub(&join, &deadline).is_err()),
+            )
         });
         match asked.await {
             Ok(Ok(refused)) => Ok(refused),

@@ -21,6 +21,7 @@ use crate::effects::{Effects, Failed};
 use crate::expiry::Looked;
 use crate::held::AutoApproval;
 use crate::hub::{Asked, Hub, Snapshot};
+use crate::keyless::Keyless;
 use crate::log::Log;
 use crate::queue::Next;
 use crate::registrations::Registrations;
@@ -56,6 +57,8 @@ pub(crate) struct Joins {
     pub(crate) clock: Clock,
     /// Accepted clusters that no policy limits.
     pub(crate) unlimited: Mutex<Unlimited>,
+    /// Clusters of which no key is known and none is noted yet.
+    pub(crate) keyless: Mutex<Keyless>,
 }
 
 /// Of clusters by name, the UID and the generation of the policies that were asked.
@@ -122,8 +125,10 @@ impl Joins {
             Looked::GoesOn(before, again) => (*before, again),
             Looked::Ends(next) => return Ok(next),
         };
-        let requests: Vec<&Request> = snapshot.asked.iter().map(|asked| &asked.request).collect();
         let options = Options { chosen: Chosen::InBulk, ..Options::default() };
+        let (before, later) = self.note_unknown_key(&snapshot, cluster, before, &options.settings, now).await?;
+        let again = later.map_or(again, |pause| again.within(pause));
+        let requests: Vec<&Request> = snapshot.asked.iter().map(|asked| &asked.request).collect();
         let decision = decide(name, &snapshot.found(&requests, &before, now), &options);
         let expired = match cluster.spec.hub_accepts_client {
             Some(true) => None,
@@ -218,8 +223,8 @@ impl Joins {
     async fn gone(&self, snapshot: &Snapshot) -> Result<Next, Failed> {
         let name = &snapshot.name;
         self.forget(name);
-        let Some(before) = self.registrations.get(name) else { return Ok(Next::Rest) };
         let now = self.clock.now();
+        let Some(before) = self.written_of_removed(name, now) else { return Ok(Next::Rest) };
         let Some(end) = status::last_end(&before.keys, now) else {
             self.registrations.delete(&self.effects, name).await?;
             return Ok(Next::Rest);
@@ -227,6 +232,7 @@ impl Joins {
         let removed_at = before.removed_at.clone().or_else(|| Some(status::time(now)));
         let new = RegistrationStatus { removed_at, waiting_for: None, intent: None, obligations: Vec::new(), ..before };
         self.registrations.write(&self.effects, name, new).await?;
+        self.noted(name);
         let left = Duration::try_from(end.duration_since(now)).unwrap_or(TOMBSTONE);
         Ok(Next::After(left.min(TOMBSTONE)))
     }
@@ -305,7 +311,8 @@ impl Joins {
             seen.push((EvidenceSource::Csrs, version));
         }
         if subject.accept {
-            let accepted = self.effects.accept(subject.cluster, &said.answer.patch).await;
+            let has_spec = subject.object.get("spec").is_some_and(Value::is_object);
+            let accepted = self.effects.accept(subject.cluster, has_spec, &said.answer.patch).await;
             if matches!(accepted, Err(Failed::Late)) {
                 // It may have been accepted all the same, and then it counts for those who come after it.
                 let version = self.effects.version(name).await?;

@@ -21,6 +21,7 @@ mod expiry;
 mod held;
 mod hub;
 mod join;
+mod keyless;
 mod lease;
 mod listing;
 mod log;

@@ -23,6 +23,19 @@ pub(crate) enum Next {
     Again,
 }
 
+impl Next {
+    /// The same, but it is looked at again after this time at the latest.
+    pub(crate) fn within(self, pause: Duration) -> Self {
+        match self {
+            Self::Rest => Self::After(pause),
+            Self::After(again) => Self::After(again.min(pause)),
+            Self::Waits(again) => Self::Waits(again.min(pause)),
+            Self::Limited(again) => Self::Limited(again.min(pause)),
+            Self::Again => Self::Again,
+        }
+    }
+}
+
 /// The names.
 #[derive(Default)]
 pub(crate) struct Queue {
@@ -155,6 +168,21 @@ mod tests {
         queue.touch_asking(now);
         assert_eq!([queue.take(now), queue.take(now)].map(Option::unwrap_or_default), ["limited", "waits"]);
         assert_eq!(queue.next(), None, "sooner takes the place of later");
+    }
+
+    #[test]
+    fn whoever_is_looked_at_within_a_time_goes_on_resting_or_waiting() {
+        let [short, long] = PAUSES;
+        for (next, expected) in [
+            (Next::Rest.within(short), Next::After(short)),
+            (Next::After(long).within(short), Next::After(short)),
+            (Next::After(short).within(long), Next::After(short)),
+            (Next::Waits(long).within(short), Next::Waits(short)),
+            (Next::Limited(short).within(long), Next::Limited(short)),
+            (Next::Again.within(short), Next::Again),
+        ] {
+            assert_eq!(next, expected);
+        }
     }
 
     #[test]

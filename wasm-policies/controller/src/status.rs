@@ -131,9 +131,21 @@ pub(crate) fn request(request: &Request) -> RegistrationRequest {
 /// Until when a certificate of a request may be valid that was approved then.
 pub(crate) fn key(request: &Request, approved: Timestamp, settings: &Settings) -> Option<RegistrationKey> {
     let lifetime = request.lifetime_seconds.map_or(settings.signer_default_seconds, i64::from);
+    Some(RegistrationKey { until: end(approved, lifetime)?, spki_sha256: request.key_digest()?.to_owned() })
+}
+
+/// The key that nobody knows, of certificates that were approved at this time at the latest: until when they may be valid.
+fn unknown_key(approved: Timestamp, settings: &Settings) -> RegistrationKey {
+    let longest = settings.max_lifetime_seconds.max(settings.signer_default_seconds);
+    // An end that cannot be told cannot be read, and so it never comes.
+    RegistrationKey { until: end(approved, longest).unwrap_or_default(), spki_sha256: String::new() }
+}
+
+/// When certificates have ended that were approved then and are valid for so long.
+fn end(approved: Timestamp, lifetime: i64) -> Option<String> {
     let ends = approved.checked_add(SignedDuration::from_secs(lifetime)).ok()?;
     let until = Timestamp::from_second((ends.as_second() / HOUR + 1) * HOUR).ok()?;
-    Some(RegistrationKey { until: until.to_string(), spki_sha256: request.key_digest()?.to_owned() })
+    Some(until.to_string())
 }
 
 /// The keys that were approved for the agents of a cluster.
@@ -166,9 +178,9 @@ pub(crate) fn merged(known: &[RegistrationKey], new: Vec<RegistrationKey>, now: 
     all
 }
 
-/// What is written of a cluster about which there is nothing to decide. What was decided about an earlier cluster of the name
-/// does not speak of this one.
-pub(crate) fn settled(
+/// What was written of the cluster of this UID, and the keys of the name as they are known now. What was decided about an
+/// earlier cluster of the name does not speak of this one.
+fn of_cluster(
     before: RegistrationStatus,
     uid: Option<String>,
     granted: Vec<RegistrationKey>,
@@ -179,17 +191,33 @@ pub(crate) fn settled(
     let mut obligations = before.obligations.clone();
     obligations.retain(|obligation| Some(&obligation.cluster_uid) == uid.as_ref());
     let decided = if is_other { RegistrationStatus::default() } else { before };
+    RegistrationStatus { cluster_uid: uid, keys, removed_at: None, obligations, ..decided }
+}
+
+/// What is written of a cluster about which there is nothing to decide.
+pub(crate) fn settled(
+    before: RegistrationStatus,
+    uid: Option<String>,
+    granted: Vec<RegistrationKey>,
+    now: Timestamp,
+) -> RegistrationStatus {
     RegistrationStatus {
-        cluster_uid: uid,
-        keys,
         waiting_for: None,
         intent: None,
-        removed_at: None,
-        obligations,
         // Somebody has accepted it since.
         expired: None,
-        ..decided
+        ..of_cluster(before, uid, granted, now)
     }
+}
+
+/// What is written of a cluster that is in and of which no key is known. Whatever was decided about it stands.
+pub(crate) fn with_unknown_key(
+    before: RegistrationStatus,
+    uid: Option<String>,
+    settings: &Settings,
+    now: Timestamp,
+) -> RegistrationStatus {
+    of_cluster(before, uid, vec![unknown_key(now, settings)], now)
 }
 
 /// For how long policies have this cluster accepted. A time that cannot be read is over.
@@ -358,6 +386,45 @@ mod tests {
         let other = settled(before.clone(), uid("new"), Vec::new(), now);
         let nothing = RegistrationStatus::default();
         assert_eq!(other, RegistrationStatus { cluster_uid: uid("new"), keys: before.keys, ..nothing });
+    }
+
+    #[test]
+    fn a_name_whose_keys_nobody_knows_is_used_until_the_longest_certificate_has_ended() {
+        let now: Timestamp = "2026-06-01T00:10:00Z".parse().unwrap();
+        let uid = |uid: &str| Some(uid.to_owned());
+        let new = with_unknown_key(RegistrationStatus::default(), uid("u"), &Settings::default(), now);
+        let keys = vec![known("", "2027-06-01T01:00:00Z")];
+        assert_eq!(new, RegistrationStatus { cluster_uid: uid("u"), keys, ..RegistrationStatus::default() });
+        // It is its own as long as it is there, and another one's afterwards.
+        let until = |uid, now: Timestamp| noted(&new).of_another_until(uid, Some(now.as_millisecond()));
+        let end: Timestamp = "2027-06-01T01:00:00Z".parse().unwrap();
+        assert_eq!(until(Some("u"), now), None);
+        assert_eq!(until(Some("other"), now), Some(end.as_millisecond()));
+        assert_eq!(until(Some("other"), end), None);
+        // Whoever is looked at again is not written again, and a key that is told later stands beside it.
+        assert!(is_same(&new, &settled(new.clone(), uid("u"), Vec::new(), now + SignedDuration::from_hours(5))));
+        let told = settled(new.clone(), uid("u"), vec![known("a", "2026-07-01T00:00:00Z")], now);
+        assert_eq!(told.keys, [known("", "2027-06-01T01:00:00Z"), known("a", "2026-07-01T00:00:00Z")]);
+        let far = with_unknown_key(RegistrationStatus::default(), None, &Settings::default(), Timestamp::MAX);
+        assert_eq!(last_end(&far.keys, now), Some(Timestamp::MAX), "nobody can tell");
+    }
+
+    #[test]
+    fn an_unknown_key_changes_nothing_of_what_was_decided_about_the_same_cluster() {
+        let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
+        let before = RegistrationStatus {
+            cluster_uid: Some("u".to_owned()),
+            waiting_for: Some("a person".to_owned()),
+            keys: vec![known("ended", "2026-05-01T00:00:00Z")],
+            obligations: vec![obligation("p", "2026-07-01T00:00:00Z", "u")],
+            expired: Some(RegistrationExpiry::default()),
+            ..RegistrationStatus::default()
+        };
+        let same = with_unknown_key(before.clone(), before.cluster_uid.clone(), &Settings::default(), now);
+        assert_eq!(same.keys, [known("", "2027-06-01T01:00:00Z")]);
+        assert_eq!(same, RegistrationStatus { keys: same.keys.clone(), ..before.clone() });
+        let other = with_unknown_key(before, Some("new".to_owned()), &Settings::default(), now);
+        assert_eq!((other.expired, other.waiting_for, other.obligations), (None, None, Vec::new()));
     }
 
     fn obligation(policy: &str, due: &str, uid: &str) -> RegistrationObligation {

@@ -277,6 +277,11 @@ impl Policy {
         self.manifest().operations.contains(&operation)
     }
 
+    /// Whether it is asked about requests of this kind at all: it judges such, and its administrator has it asked.
+    pub fn is_asked_about(&self, operation: Operation) -> bool {
+        self.judges(operation) && self.loaded.asked.scope.judges(operation)
+    }
+
     /// Whether it is asked about a request, if its conditions are met: it judges such, and its administrator has it asked.
     pub fn is_asked(&self, request: &Request<'_>) -> bool {
         self.judges(request.operation) && self.loaded.asked.scope.covers(request)
@@ -288,7 +293,7 @@ impl Policy {
     /// When none is false and one cannot be evaluated, or not before the deadline: the policy answers with that.
     pub fn not_asked(&self, question: &Question, deadline: &Deadline) -> Result<Option<NotAsked>, PolicyError> {
         let request = question.request();
-        if !self.judges(request.operation) || !self.loaded.asked.scope.judges(request.operation) {
+        if !self.is_asked_about(request.operation) {
             return Ok(Some(NotAsked::OtherOperations));
         }
         if !self.is_asked(request) {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::evidence::Knowledge;
 use crate::log::DecisionLog;
 use crate::metrics::{Metrics, mode, word};
-use crate::policies::Policies;
+use crate::policies::{Objection, Policies, acceptance, is_accepted_at_once};
 
 /// Kept of the time that the API server waits, for the way back.
 const WAY_BACK: Duration = Duration::from_millis(200);
@@ -119,6 +119,7 @@ impl Gate {
                 || slot.candidate.as_ref().is_some_and(|(policy, _)| is_slow(policy))
         };
         matches!(asked.operation, Operation::Approve | Operation::Accept)
+            || is_accepted_at_once(asked)
             || self.policies.registry().slots().values().any(has_slow)
     }
 
@@ -143,9 +144,30 @@ impl Gate {
             asked.stage = Some(stage);
             asked.set_by_policies = edits::values(&wanted);
         }
+        let also = (stage == Stage::Validating && is_accepted_at_once(&asked)).then(|| acceptance(&asked));
+        let by_the_hub = (stage == Stage::Validating && self.policies.joins_by_the_hub(&asked)).then(|| asked.clone());
         let mut made = evaluate(self.policies.registry(), asked, &*self.knowledge, deadline);
-        let passed_over = self.break_glass(&mut made);
-        let refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
+        let mut passed_over = self.break_glass(&mut made);
+        let mut refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
+        if let Some(also) = also.filter(|_| !refused) {
+            let mut second = evaluate(self.policies.registry(), also, &*self.knowledge, deadline);
+            passed_over |= self.break_glass(&mut second);
+            refused = review::is_refused(second.request(), &second.answer);
+            if refused {
+                made = second;
+            }
+        }
+        if let Some(request) = by_the_hub.filter(|_| !refused) {
+            match self.policies.join_by_the_hub(&request, deadline) {
+                Ok(()) => {}
+                Err(Objection::Policies(judged)) => (made, refused) = (*judged, true),
+                Err(Objection::Unknown(why)) => {
+                    self.metrics.count(request.operation.word(), 403);
+                    let said = format!("policies decide whether it joins, and cannot yet: {why}");
+                    return answered(&review::refusal(&request.id, &said), None);
+                }
+            }
+        }
         let answer = review::response(made.request(), &made.answer);
         self.metrics.count(made.request().operation.word(), if refused { 403 } else { 200 });
         if passed_over && !refused && stage == Stage::Validating && !made.request().dry_run {

@@ -28,6 +28,7 @@ pub use log::DecisionLog;
 pub use metrics::Metrics;
 pub use packed::Packed;
 pub use policies::{
-    Candidate, CandidateState, Decisions, Key, OfPolicy, Policies, Source, State, Wanted, With, follow, store,
+    Candidate, CandidateState, Decisions, Key, Objection, OfPolicy, Policies, Source, State, Wanted, With, follow,
+    store,
 };
 pub use tls::{Certificate, CertificateFiles, Unusable};

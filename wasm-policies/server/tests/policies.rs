@@ -11,12 +11,17 @@ use ocm_api::policy::HubPolicySpec;
 use ocm_policy_abi::Stage;
 use ocm_policy_rules::{Enforcement, Mode, OnError, Scope};
 use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Source, Wanted, With};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Parts, names, review};
 
 /// Whether a cluster of this name may be created, with the sentence if not.
 fn refused(parts: &Parts, name: &str) -> Option<String> {
-    let reviewed = match parts.gate.clone().review(review(name).as_bytes(), Stage::Validating, None) {
+    refused_review(parts, &review(name))
+}
+
+/// Whether what a review is about may not be, with the sentence.
+fn refused_review(parts: &Parts, review: &str) -> Option<String> {
+    let reviewed = match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None) {
         Review::Answered(reviewed) => reviewed,
         Review::Waits(rest) => rest(),
     };
@@ -322,6 +327,49 @@ async fn a_policy_that_stops_to_judge_is_put_in_force_only_as_another_one() {
     assert!(refused(&parts, "dev-1").is_some());
     parts.policies.apply(&[Wanted { uid: Some("2".to_owned()), ..other }]).await;
     assert_eq!((refused(&parts, "dev-1"), parts.policies.failed()), (None, Vec::new()));
+}
+
+/// The policy about names, asked about these operations alone.
+fn asked_about(operation: &str) -> Wanted {
+    let spec = json!({"module": {"builtin": "name-pattern"}, "operations": [operation]});
+    Wanted { scope: Scope::from(&serde_json::from_value::<HubPolicySpec>(spec).unwrap()), ..names("names", "prod-*") }
+}
+
+#[tokio::test]
+async fn whoever_creates_a_cluster_as_accepted_accepts_it() {
+    let parts = support::parts();
+    parts.policies.apply(&[asked_about("accept")]).await;
+    let as_accepted = |name: &str| {
+        let mut created: Value = serde_json::from_str(&review(name)).unwrap();
+        created["request"]["object"]["spec"]["hubAcceptsClient"] = true.into();
+        refused_review(&parts, &created.to_string())
+    };
+    assert_eq!((refused(&parts, "dev-1"), as_accepted("prod-1")), (None, None));
+    assert!(as_accepted("dev-1").unwrap().contains("denied by policy names"));
+}
+
+#[tokio::test]
+async fn what_the_hub_accepts_by_itself_is_judged_as_a_join_and_not_before_its_requests_are_known() {
+    let parts = support::parts();
+    let accepted_by = |user: &str| {
+        let mut accepted: Value = serde_json::from_str(&review("prod-1")).unwrap();
+        let request = &mut accepted["request"];
+        request["operation"] = "UPDATE".into();
+        request["userInfo"]["username"] = user.into();
+        request["oldObject"] = request["object"].clone();
+        request["object"]["spec"]["hubAcceptsClient"] = true.into();
+        refused_review(&parts, &accepted.to_string())
+    };
+    let hub = "system:serviceaccount:open-cluster-management-hub:registration-controller-sa";
+    parts.policies.apply(&[asked_about("join")]).await;
+    // Nobody knows its certificate requests here.
+    assert!(accepted_by(hub).unwrap().contains("policies decide whether it joins"));
+    assert_eq!(accepted_by("alice"), None);
+    let warns = Enforcement { mode: Mode::Warn, ..Enforcement::default() };
+    for harmless in [Wanted { enforcement: warns, ..asked_about("join") }, asked_about("accept")] {
+        parts.policies.apply(&[Wanted { uid: Some("2".to_owned()), ..harmless }]).await;
+        assert_eq!(accepted_by(hub), None);
+    }
 }
 
 #[tokio::test]

@@ -170,7 +170,7 @@ pub struct RegistrationKey {
     /// Until when the last of them may be valid, in RFC 3339.
     #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
     pub until: String,
-    /// SHA-256 of the public key, lower-case hexadecimal digits.
+    /// SHA-256 of the public key, lower-case hexadecimal digits. Empty: certificates were approved before anybody noted keys.
     #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub spki_sha256: String,
 }

@@ -9,7 +9,7 @@ use e2e_tests::{SOON, Said, kubectl_ocm, run, until};
 use fleet_sim::{Agent, Plan};
 use futures::StreamExt as _;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Error};
 use ocm_api::ManagedCluster;
 use ocm_api::names::signers;
@@ -357,6 +357,81 @@ fn agents_change_what_is_theirs_and_only_who_may_accept_accepts() {
     assert_eq!(change(&eva, "c2", &spec("hubAcceptsClient", json!(false))), None);
     assert_eq!(change(&agent, "c2", &spec("hubAcceptsClient", json!(false))).as_deref(), Some("HubAcceptsClient"));
     hub.remove("c1");
+}
+
+/// A managed cluster as everybody may write it: its schema does not require a spec.
+fn without_spec(name: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
+    })
+}
+
+/// Changes a cluster and stores that; the code of the baseline if it refused it.
+fn written(hub: &Hub, who: Who, name: &str, patch: Value) -> Option<String> {
+    let api: Api<ManagedCluster> = Api::all(hub.client(who));
+    refused(hub.wait(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).map(drop))
+}
+
+/// Stores two clusters without a spec, labels one and has it accepted, and lets the other go.
+fn clusters_without_a_spec_come_and_go(hub: &Hub, [stays, goes]: [&str; 2]) {
+    for name in [stays, goes] {
+        let mut object = without_spec(name);
+        object["metadata"]["finalizers"] = json!(["example.com/a"]);
+        let file = hub.cluster.dir().expect("a folder").join(format!("{name}.json"));
+        std::fs::write(&file, object.to_string()).expect("a file");
+        let file = file.to_str().expect("text");
+        // A policy that is being loaded refuses everybody.
+        until("it is stored", || hub.cluster.kubectl(&["apply", "--filename", file]).is_ok());
+    }
+    let spec =
+        || hub.cluster.kubectl(&["get", "managedcluster", stays, "-o", "jsonpath={.spec}"]).expect("it can be read");
+    let metadata = |member: &str, value: Value| json!({"metadata": {member: value}});
+    assert_eq!(written(hub, Who::Admin, stays, metadata("labels", json!({"env": "prod"}))), None);
+    assert_eq!(written(hub, Who::Admin, stays, metadata("finalizers", Value::Null)), None);
+    assert_eq!(spec(), "");
+    let accepted = json!({"spec": {"hubAcceptsClient": true}});
+    assert_eq!(written(hub, Who::Eva, stays, accepted.clone()).as_deref(), Some("HubAcceptsClient"));
+    assert_eq!(written(hub, Who::Admin, stays, accepted), None);
+    assert!(hub.accepts(stays));
+    hub.remove(goes);
+    assert_eq!(written(hub, Who::Admin, goes, metadata("finalizers", Value::Null)), None);
+    let api: Api<ManagedCluster> = Api::all(hub.admin.clone());
+    until("it is gone", || hub.wait(api.get_opt(goes)).expect("the hub answers").is_none());
+}
+
+#[test]
+fn a_cluster_without_a_spec_is_registered_changed_accepted_and_removed() {
+    let hub = Hub::start("baseline");
+    hub.grant(
+        &json!([{"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"], "verbs": ["patch", "update", "get"]}]),
+    );
+    in_force(&hub, &[]);
+    // The rules refuse nothing of it, whoever creates it.
+    for who in [Who::Admin, Who::Bootstrap] {
+        let api: Api<DynamicObject> = Api::all_with(hub.client(who), &ApiResource::erase::<ManagedCluster>(&()));
+        let object = serde_json::from_value(without_spec("c1")).expect("an object");
+        assert_eq!(refused(hub.wait(api.create(&dry(), &object)).map(drop)), None, "{who:?}");
+    }
+    // Its agent changes what is its own, and nothing else.
+    apply(&hub.cluster, "c2", &without_spec("c2"));
+    let agent =
+        |member: &str, key: &str| written(&hub, Who::AgentOfC2, "c2", json!({"metadata": {member: {key: "x"}}}));
+    assert_eq!(agent("annotations", "agent.open-cluster-management.io/x"), None);
+    assert_eq!(agent("annotations", "x").as_deref(), Some("Annotations"));
+    assert_eq!(agent("labels", "env").as_deref(), Some("Labels"));
+    clusters_without_a_spec_come_and_go(&hub, ["c3", "c4"]);
+
+    // The same where the API server asks the webhook, as an installation has it asked.
+    add_ons(&hub.cluster);
+    prepare(&hub.cluster);
+    for name in ["agent-self-edit", "cluster-hygiene"] {
+        policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
+    }
+    let webhook = Webhook::start(&hub.cluster, &[]);
+    webhook.configure_and_wait(&hub.cluster);
+    clusters_without_a_spec_come_and_go(&hub, ["c5", "c6"]);
+    // A line is written when the answer is on its way.
+    until("the webhook was asked about the acceptance", || webhook.decisions_of("accept") > 0);
 }
 
 #[test]

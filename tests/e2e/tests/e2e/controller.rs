@@ -179,6 +179,26 @@ fn a_name_is_not_given_to_another_while_its_certificates_are_valid() {
 }
 
 #[test]
+fn a_name_of_which_no_key_is_known_is_not_given_to_another() {
+    let hub = hub("controller-before", true);
+    // It joined before there was a controller, and the hub has collected its request since.
+    hub.register("c1");
+    hub.patch("c1", json!({"spec": {"hubAcceptsClient": true}}));
+    hub.set_conditions("c1", &[("HubAcceptedManagedCluster", "True"), ("ManagedClusterJoined", "True")]);
+    let uid = hub.managed("c1").metadata.uid;
+    let _controller = Controller::start(&hub);
+    is_idle(&hub, "c2");
+    hub.remove("c1");
+    until("it is a tombstone", || registration(&hub, "c1")["removedAt"].is_string());
+    let status = registration(&hub, "c1");
+    assert_eq!((&status["clusterUid"], &status["keys"][0]["spkiSha256"]), (&json!(uid), &json!("")), "{status:#}");
+    let again = hub.join("c1");
+    until("it waits", || waits_for(&hub, "c1").ends_with("(NameUsedBefore)"));
+    is_idle(&hub, "c3");
+    assert!(!hub.accepts("c1") && !hub.is("Approved", &again));
+}
+
+#[test]
 fn a_quota_is_kept_exactly_however_many_join_at_once() {
     let hub = hub("controller-quota", true);
     let quota = json!({"module": {"builtin": "join-quota"}, "settings": {"total": 10}});

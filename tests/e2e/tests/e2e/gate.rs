@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
-use csr_fixtures::Fixture;
+use csr_fixtures::{Fixture, Key, Kind};
 use e2e_tests::accept_support::{Ask, connect, managed_cluster, token_kubeconfig};
 use e2e_tests::controller_support::Controller;
 use e2e_tests::join_support::JoinCommand;
@@ -245,10 +245,13 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     let register =
         |name: &str| until("it is stored", || gate.try_register(&gate.unlisted, &managed_cluster(name)).is_ok());
     let names = ["edge", "shop"];
-    for name in names {
+    let keys = names.map(|_| Key::new(Kind::P256));
+    let ask = |(name, key): (&&str, &Key)| {
         register(name);
-        gate.ask(&gate.unlisted, name, "a1");
-    }
+        let asked = Ask::with(name, &Fixture::agent(name, "a1").key(key));
+        gate.try_ask(&gate.unlisted, &asked).expect("the hub stores it")
+    };
+    let requests: Vec<String> = names.iter().zip(&keys).map(ask).collect();
     until("both are held", || names.iter().all(|name| annotation(name).as_deref() == Some(HELD)));
     // What it has begun may come to its end.
     sleep(Duration::from_secs(2));
@@ -269,9 +272,24 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     register("silent");
     until("it is held", || annotation("silent").as_deref() == Some(HELD));
 
-    // As soon as policies let it in, the hub does what it does by itself.
-    let known = r#"{"data":{"edge":""}}"#;
-    hub.kubectl(&["patch", "configmap", "cluster-inventory", "--patch", known, namespace]).expect("it is known");
+    // Listed for another requester, or for another key, it stays out.
+    let lists = |entry: Value| {
+        let known = json!({"data": {"edge": entry.to_string()}}).to_string();
+        hub.kubectl(&["patch", "configmap", "cluster-inventory", "--patch", &known, namespace]).expect("it is known");
+    };
+    let says = |code: &str| {
+        let state = object(hub, &["registration.policy.kubectl-ocm.dev", "edge"]);
+        state["status"]["waitingFor"].to_string().contains(code)
+    };
+    let requester = object(hub, &["csr", &requests[0]])["spec"]["username"].clone();
+    lists(json!({"requester": "somebody-else"}));
+    until("another requester is expected", || says("(RequesterUnexpected)"));
+    lists(json!({"requester": requester, "spkiSha256": "ab".repeat(32)}));
+    until("another key is expected", || says("(KeyUnexpected)"));
+    assert!(!is_accepted("edge"));
+
+    // As soon as policies let it in, the hub does what it does by itself: whoever accepts need not be who asked.
+    lists(json!({"requester": requester, "spkiSha256": keys[0].fingerprint()}));
     until("the hub accepts it", || is_accepted("edge"));
     until("it notes it", || annotation("edge").is_some_and(|value| value != HELD));
     assert!(!is_accepted("shop") && annotation("shop").as_deref() == Some(HELD));
@@ -279,6 +297,46 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     // And without a policy that holds it.
     hub.kubectl(&["delete", "hubpolicy", "inventory"]).expect("it is gone");
     until("the hub accepts both", || is_accepted("shop") && is_accepted("silent"));
+
+    // A policy about acceptances is asked about whoever creates a cluster as accepted, too.
+    let acceptors = json!({
+        "module": {"builtin": "allowed-identities"}, "operations": ["accept"],
+        "settings": {"rules": [{"operations": ["accept"], "groups": ["fleet-admins"]}]},
+    });
+    policy(hub, "acceptors", acceptors);
+    let admin = gate.client(hub.kubeconfig());
+    let created = |name: &str, accepted: bool| {
+        let mut cluster = managed_cluster(name);
+        cluster.spec.hub_accepts_client = Some(accepted);
+        gate.try_register(&admin, &cluster)
+    };
+    // Until it is loaded it refuses everybody.
+    let refuses =
+        || created("at-once", true).is_err_and(|error| error.to_string().contains("denied by policy acceptors"));
+    until("it is refused", refuses);
+    created("later", false).expect("nobody accepts it yet");
+    hub.kubectl(&["delete", "hubpolicy", "acceptors"]).expect("it is gone");
+    until("the webhook knows", || created("at-once", true).is_ok());
+
+    // A policy about joins is asked about what the hub does by itself: it accepts every cluster, and approves what the bootstrap
+    // service account asks for.
+    policy(
+        hub,
+        "teams",
+        json!({"module": {"builtin": "name-pattern"}, "settings": {"prefixes": ["team-"]}, "operations": ["join"]}),
+    );
+    let loaded = ["wait", "hubpolicy/teams", "--for=condition=Loaded", "--timeout=2s"];
+    until("the controller has it", || hub.kubectl(&loaded).is_ok());
+    let [right, wrong] = ["team-a", "evil"].map(|name| {
+        until("it is stored", || gate.try_register(&gate.listed, &managed_cluster(name)).is_ok());
+        gate.ask(&gate.listed, name, "a1")
+    });
+    soon("the hub accepts the right one", || is_accepted("team-a") && gate.is_approved(&right));
+    // It may have been accepted before it asked, and joins with nothing but its certificate.
+    until("its request is refused", || webhook.decisions_of("join") > 0);
+    sleep(CALM);
+    assert!(!gate.is_approved(&wrong));
+    hub.kubectl(&["delete", "hubpolicy", "teams"]).expect("it is gone");
 
     // Whoever takes an acceptance back has decided: that policies would let it in again is no reason. The hub has acted on it.
     let acted = |name: &str| {

@@ -41,6 +41,8 @@ struct Entry {
 }
 
 const TABLE: &str = "inventory";
+/// The certificate requests of the cluster.
+const REQUESTS: &str = "requests";
 
 impl Policy for Inventory {
     type Settings = Self;
@@ -53,6 +55,7 @@ impl Policy for Inventory {
         manifest("inventory", env!("CARGO_PKG_VERSION"), "Lets in clusters that stand in an inventory, as it says")
             .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Request, Operation::Approve])
             .needs_of_cluster(TABLE, source, "/metadata/name", &["/value"])
+            .needs_of_cluster(REQUESTS, EvidenceSource::Csrs, "/cluster", &["/state", "/askedBy", "/spkiSha256"])
             .may_edit(EditGrant::Label { key: "*".to_owned() })
             .may_edit(EditGrant::ClusterSet)
             .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
@@ -62,6 +65,7 @@ impl Policy for Inventory {
             .gives("RequesterUnexpected", "Somebody else should bring in this cluster")
             .gives("KeyUnexpected", "The inventory names another key")
             .gives("KeyUnknown", "The inventory names a key, and no certificate request shows one")
+            .gives("RequestsUnknown", "The certificate requests of the cluster could not be read to the end")
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -99,25 +103,16 @@ impl Inventory {
             };
         };
         match read(row.values.first()) {
-            Ok(entry) => self.compare(request, &entry),
+            Ok(entry) => match wrong(request, &entry) {
+                None => self.give(request, &entry),
+                Some(answer) => answer,
+            },
             Err(wrong) => hold("EntryUnreadable", format!("the inventory's entry cannot be read: {wrong}")),
         }
     }
 
-    fn compare(&self, request: &Request<'_>, entry: &Entry) -> Answer {
-        if entry.requester.as_deref().is_some_and(|expected| expected != hub::asking_user(request)) {
-            return deny("RequesterUnexpected", "the inventory expects another requester").at("username");
-        }
-        if let Some(expected) = &entry.spki_sha256 {
-            let expected = expected.strip_prefix("sha256:").unwrap_or(expected);
-            match request.csr() {
-                Some(csr) if csr.spki_sha256.eq_ignore_ascii_case(expected) => {}
-                Some(_) => return deny("KeyUnexpected", "the inventory names another key").at("spec.request"),
-                // Without its acceptance a cluster may be there: its key is looked at when it asks for a certificate.
-                None if request.operation() == Operation::Create && request.cluster().is_some_and(|c| !c.accepted) => {}
-                None => return hold("KeyUnknown", "the key that the inventory names has not been shown"),
-            }
-        }
+    /// Lets it in, with what the inventory gives it.
+    fn give(&self, request: &Request<'_>, entry: &Entry) -> Answer {
         let Some(cluster) = request.cluster().filter(|_| self.set_labels) else { return allow() };
         // What is said again at this stage is known at the next one as what this policy wants, not as somebody's claim.
         let again = request.stage() == Some(Stage::Mutating);
@@ -134,6 +129,60 @@ impl Inventory {
             _ => answer,
         }
     }
+}
+
+/// What is not as the inventory says.
+fn wrong(request: &Request<'_>, entry: &Entry) -> Option<Answer> {
+    let key = entry.spki_sha256.as_deref().map(|key| key.strip_prefix("sha256:").unwrap_or(key));
+    if request.operation() == Operation::Accept && request.csr().is_none() {
+        return wrong_approval(request, entry.requester.as_deref(), key);
+    }
+    if entry.requester.as_deref().is_some_and(|expected| expected != hub::asking_user(request)) {
+        return Some(deny("RequesterUnexpected", "the inventory expects another requester").at("username"));
+    }
+    match (key, request.csr()) {
+        (Some(key), Some(csr)) if !csr.spki_sha256.eq_ignore_ascii_case(key) => {
+            Some(deny("KeyUnexpected", "the inventory names another key").at("spec.request"))
+        }
+        // Without its acceptance a cluster may be there: its key is looked at when it asks for a certificate.
+        (Some(_), None)
+            if request.operation() != Operation::Create || request.cluster().is_some_and(|c| c.accepted) =>
+        {
+            Some(hold("KeyUnknown", "the key that the inventory names has not been shown"))
+        }
+        _ => None,
+    }
+}
+
+/// Whoever accepts a cluster shows neither who asked for its certificate nor with which key, and each request is judged when
+/// it is approved. What was approved already, by others or before this policy, would come in with the acceptance.
+fn wrong_approval(request: &Request<'_>, requester: Option<&str>, key: Option<&str>) -> Option<Answer> {
+    if requester.is_none() && key.is_none() {
+        return None;
+    }
+    let Some(table) = request.evidence(REQUESTS).filter(|table| table.complete) else {
+        let why = "the certificate requests of the cluster cannot be read to the end";
+        return Some(hold("RequestsUnknown", why).again_in(60));
+    };
+    for row in &table.rows {
+        let ([state, asked_by, shown], true) = (&row.values[..], row.complete) else {
+            return Some(hold("RequestsUnknown", "a certificate request of the cluster cannot be read").again_in(60));
+        };
+        let asked_by = asked_by.as_str().unwrap_or_default();
+        // Renewals, and what the agent asks for its add-ons, come with a certificate that the hub gave before.
+        let is_granted = matches!(state.as_str(), Some("Approved" | "Issued"));
+        if !is_granted || hub::cluster_of_agent(asked_by).is_some() {
+            continue;
+        }
+        if requester.is_some_and(|expected| expected != asked_by) {
+            let why = "a certificate was approved for another requester than the inventory expects";
+            return Some(deny("RequesterUnexpected", why));
+        }
+        if key.is_some_and(|key| !shown.as_str().is_some_and(|shown| shown.eq_ignore_ascii_case(key))) {
+            return Some(deny("KeyUnexpected", "a certificate was approved for another key than the inventory names"));
+        }
+    }
+    None
 }
 
 /// Entries are JSON, as a text or as an object; an empty text says only that the name is known.

@@ -62,7 +62,7 @@ impl Policy for NameClaim {
             env!("CARGO_PKG_VERSION"),
             "Keeps the names of clusters for the keys that joined with them",
         )
-        .judges([Operation::Create, Operation::Request, Operation::Approve, Operation::Join])
+        .judges([Operation::Create, Operation::Request, Operation::Approve, Operation::Join, Operation::Accept])
         .may_edit(EditGrant::Annotation { key: CREATOR.to_owned() });
         evidence::queries(builder).gives_codes(CODES).settings_schema(include_str!("../settings.schema.json"))
     }
@@ -75,6 +75,7 @@ impl Policy for NameClaim {
     fn decide(&self, request: &Request<'_>) -> Answer {
         match request.operation() {
             Operation::Create => self.remember(request),
+            Operation::Accept => self.accept(request),
             _ => self.judge(request),
         }
     }
@@ -90,6 +91,25 @@ impl NameClaim {
             }
             _ => no_opinion(),
         }
+    }
+
+    /// With its acceptance a name gets its rights, and so do certificates that an earlier cluster of the name got.
+    fn accept(&self, request: &Request<'_>) -> Answer {
+        let name = match hub::cluster_name(request) {
+            Err(violation) => return hub::violated(violation),
+            Ok(Some(name)) => name,
+            Ok(None) => return no_opinion(),
+        };
+        let evidence = Evidence::of(request, name);
+        let Some(holder) = evidence.holder() else { return no_opinion() };
+        let facts = evidence.facts(Some(holder));
+        let claimants = evidence.claimants(&self.rules);
+        let used = claim::used_before(&holder, &facts, claimants.iter().copied());
+        // That nobody else had the name is no reason to let somebody in.
+        if used.is_none() && evidence.missing().is_none() {
+            return no_opinion();
+        }
+        self.answer(Kind::First, used.into_iter().collect(), &evidence)
     }
 
     fn judge(&self, request: &Request<'_>) -> Answer {

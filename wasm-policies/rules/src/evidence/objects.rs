@@ -2,9 +2,17 @@
 
 use jiff::Timestamp;
 use ocm_core::accept;
+use ocm_policy_abi::{Csr, Map, Text};
+use ocm_rules::csr::{ADDON_NAME, CLUSTER_NAME, CSR_USER};
 use serde_json::{Value, json};
 
 use crate::review::{self, Unusable};
+
+/// The labels and annotations of certificate requests that queries are shown. Whoever may ask for a certificate writes any
+/// number of others, and the rows of all requests are kept in memory.
+const SHOWN: [&str; 3] = [CLUSTER_NAME, ADDON_NAME, CSR_USER];
+/// Bytes of a label or an annotation at most: no user has a longer name.
+const LONGEST: usize = 1024;
 
 /// The entries of a ConfigMap as objects of a query: each is named as its key, and its value is `/value`.
 pub fn entries(config_map: &Value) -> Vec<Value> {
@@ -18,12 +26,13 @@ pub fn entries(config_map: &Value) -> Vec<Value> {
 /// A CertificateSigningRequest as an object of a query: the members of [`ocm_policy_abi::Csr`], its metadata, and
 /// `cluster`: the one whose agent's name it asks for, or else the one that its label names; `clusters`: all of both;
 /// `askedBy`: who asked, behind the hub's gRPC server the user that it names; and `decided`: when it was approved,
-/// denied or failed, in milliseconds since 1970.
+/// denied or failed, in milliseconds since 1970. Of its labels and annotations it has those that say whose it is.
 ///
 /// # Errors
 /// Names the field that is missing or of a wrong type.
 pub fn certificate_request(object: &Value) -> Result<Value, Unusable> {
     let (facts, decided) = review::certificate_request(object)?;
+    let facts = Csr { labels: shown(facts.labels), annotations: shown(facts.annotations), ..facts };
     let mut value = serde_json::to_value(&facts)
         .map_err(|error| Unusable { path: "object".to_owned(), wrong: error.to_string() })?;
     value["metadata"] = json!({"name": facts.name, "labels": facts.labels});
@@ -32,6 +41,14 @@ pub fn certificate_request(object: &Value) -> Result<Value, Unusable> {
     value["askedBy"] = json!(review::asked_by(&facts));
     value["decided"] = json!(decided);
     Ok(value)
+}
+
+/// The entries that queries are shown. One that is too long is empty, which breaks a rule wherever it counts: its beginning
+/// could be the name of somebody else, and without it a request would claim nothing. The row itself stays complete, so that
+/// nobody keeps policies from judging another request for the same cluster.
+fn shown<'a>(entries: Map<'a, Text<'a>>) -> Map<'a, Text<'a>> {
+    let known = entries.into_entries().filter(|(key, _)| SHOWN.contains(&key.as_str()));
+    known.map(|(key, value)| (key, if value.len() > LONGEST { Text::default() } else { value })).collect()
 }
 
 /// A RegistrationApproval as an object of a query: its name, the members of its spec, and its times in milliseconds since
@@ -80,7 +97,16 @@ pub fn registration(object: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use ocm_rules::identity::{BOOTSTRAP_USER, GRPC_SERVER_USER};
+
     use super::*;
+
+    /// A certificate request as a hub stores it.
+    #[expect(clippy::disallowed_methods, reason = "recorded objects are files")]
+    fn stored() -> Value {
+        let path = format!("{}/tests/data/stored-csr.json", env!("CARGO_MANIFEST_DIR"));
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    }
 
     #[test]
     fn an_approval_is_its_spec_with_times_as_numbers_and_none_without_all_of_it() {
@@ -132,10 +158,46 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "recorded objects are files")]
+    fn of_a_certificate_request_only_labels_and_annotations_that_say_whose_it_is_are_kept() {
+        let mut object = stored();
+        let size = |object: &Value| certificate_request(object).unwrap().to_string().len();
+        let least = size(&object);
+        let metadata = &mut object["metadata"];
+        for number in 0..1000 {
+            metadata["labels"][format!("example.com/{number}")] = json!("x".repeat(63));
+            metadata["labels"][format!("open-cluster-management.io/{number}")] = json!("x");
+        }
+        metadata["labels"][ADDON_NAME] = json!("a");
+        metadata["annotations"] = json!({"example.com/a": "x".repeat(250 << 10), CSR_USER: "bob"});
+        let row = certificate_request(&object).unwrap();
+        let labels = json!({CLUSTER_NAME: "c1", ADDON_NAME: "a"});
+        assert_eq!((&row["labels"], &row["metadata"]["labels"]), (&labels, &labels));
+        assert_eq!(row["annotations"], json!({CSR_USER: "bob"}));
+        assert!(size(&object) < least + 512, "{} {least}", size(&object));
+    }
+
+    #[test]
+    fn a_user_whose_name_is_too_long_is_nobody() {
+        let asked_by = |user: &str, named: &str| {
+            let mut object = stored();
+            object["metadata"]["annotations"] = json!({CSR_USER: named});
+            object["spec"]["username"] = json!(user);
+            let namespace = user.split(':').nth(2).unwrap();
+            let group = format!("system:serviceaccounts:{namespace}");
+            object["spec"]["groups"] = json!(["system:serviceaccounts", group]);
+            let row = certificate_request(&object).unwrap();
+            (row["annotations"][CSR_USER].clone(), row["askedBy"].clone())
+        };
+        let (longest, longer) = ("x".repeat(LONGEST), "x".repeat(LONGEST + 1));
+        assert_eq!(asked_by(GRPC_SERVER_USER, &longest), (json!(longest), json!(longest)));
+        // It is there still: only the hub's gRPC server may name anybody, and has to.
+        assert_eq!(asked_by(GRPC_SERVER_USER, &longer), (json!(""), json!("")));
+        assert_eq!(asked_by(BOOTSTRAP_USER, &longer), (json!(""), json!(BOOTSTRAP_USER)));
+    }
+
+    #[test]
     fn a_certificate_request_tells_whose_it_is_and_when_it_was_decided() {
-        let path = format!("{}/tests/data/stored-csr.json", env!("CARGO_MANIFEST_DIR"));
-        let mut object: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let mut object = stored();
         object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
         object["status"] = json!({"conditions": [
             {"type": "Approved", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}]});

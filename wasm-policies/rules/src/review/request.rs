@@ -1,6 +1,8 @@
 //! Requests made of admission reviews and of objects, and put back into the form of Kubernetes.
 
-use ocm_policy_abi::{Cluster, Map, Operation, Request, Requester, Resource, Stage, Text};
+use ocm_policy_abi::{Cluster, Csr, Map, Operation, Request, Requester, Resource, Stage, Text};
+use ocm_rules::csr::ADDON_NAME;
+use ocm_rules::identity::Identity;
 use serde_json::{Value, json};
 
 use super::cluster::read_cluster;
@@ -215,6 +217,33 @@ pub fn join<'a>(csr: &'a Value, cluster: &'a Value, asking: &Asking) -> Result<R
     let csr = read_csr(&At { value: csr, path: "csr".to_owned() })?;
     let about = of_cluster(Operation::Accept, cluster, csr.requester.clone(), asking)?;
     Ok(Request { operation: Operation::Join, csr: Some(csr), ..about })
+}
+
+/// The question whether a cluster may join with a certificate request, where somebody else than the controller lets it in:
+/// about the cluster as it was before.
+pub fn join_of(let_in: &Request<'static>, csr: Csr<'static>) -> Request<'static> {
+    let cluster = let_in.previous.clone().or_else(|| let_in.cluster.clone());
+    let name = cluster.as_ref().map(|cluster| cluster.name.clone()).filter(|name| !name.is_empty());
+    Request {
+        operation: Operation::Join,
+        stage: None,
+        requester: csr.requester.clone(),
+        creator: Some(csr.requester.clone()),
+        resource: Some(cluster_resource(name, "UPDATE")),
+        cluster,
+        previous: None,
+        object: let_in.previous_object.clone().or_else(|| let_in.object.clone()),
+        previous_object: None,
+        csr: Some(csr),
+        ..let_in.clone()
+    }
+}
+
+/// Whether an agent registers with a certificate request, and has not been denied: it is neither the renewal of an agent nor
+/// what one asks for its add-ons.
+pub fn is_registration(csr: &Csr<'_>) -> bool {
+    let is_open = !matches!(&*csr.state, "Denied" | "Failed");
+    is_open && csr.labels.get(ADDON_NAME).is_none() && Identity::of(asked_by(csr)).cluster().is_none()
 }
 
 fn plain<'a>(operation: Operation, requester: Requester<'a>, asking: &Asking) -> Request<'a> {

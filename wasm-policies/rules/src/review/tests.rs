@@ -93,6 +93,28 @@ fn a_deletion_without_a_name_shows_what_is_deleted() {
 }
 
 #[test]
+fn what_lets_a_cluster_in_is_asked_about_as_a_join_of_the_cluster_as_it_was() {
+    let accepted = with("cluster-accept", |request| request.into_owned());
+    let csr = with("csr-approval", |request| request.into_owned().csr.unwrap());
+    let asked = join_of(&accepted, csr.clone());
+    assert_eq!((asked.operation, &asked.requester), (Operation::Join, &csr.requester));
+    assert_eq!(asked.creator.as_ref(), Some(&csr.requester));
+    assert!(!asked.cluster.unwrap().accepted && asked.previous.is_none());
+    // Neither renewals, nor requests of add-ons, nor what was denied register anybody.
+    assert!(is_registration(&csr));
+    let mut renewal = csr.clone();
+    renewal.requester.username = "system:open-cluster-management:c1:agent-1".into();
+    let addon = {
+        let mut addon = csr.clone();
+        let label = ocm_policy_abi::Text::from("open-cluster-management.io/addon-name");
+        addon.labels = [(label, ocm_policy_abi::Text::from("app"))].into_iter().collect();
+        addon
+    };
+    let denied = ocm_policy_abi::Csr { state: "Denied".into(), ..csr };
+    assert!(![renewal, addon, denied].iter().any(is_registration));
+}
+
+#[test]
 fn a_new_certificate_request_is_pending_and_its_requester_is_who_asks() {
     with("csr-create-before-mutation", |request| {
         assert_eq!((request.operation, &request.creator), (Operation::Request, &None));

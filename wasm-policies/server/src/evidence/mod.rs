@@ -3,6 +3,7 @@
 mod break_glass;
 mod guard;
 mod objects;
+mod registering;
 mod source;
 mod store;
 
@@ -16,6 +17,7 @@ use ocm_policy_engine::{Deadline, EvidenceReader, PolicyError};
 use tokio::task::AbortHandle;
 
 pub(crate) use self::break_glass::queries as break_glass_queries;
+pub(crate) use self::registering::queries as registering_queries;
 use self::store::Store;
 use crate::watch;
 

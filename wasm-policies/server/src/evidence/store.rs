@@ -122,6 +122,21 @@ impl Store {
         read_rows(object.rows.as_ref().ok()?).into_iter().next()
     }
 
+    /// The rows of the objects that name a cluster in a field.
+    ///
+    /// # Errors
+    /// Says why they cannot be told.
+    pub(super) fn rows_of(&self, field: &str, cluster: &str, oldest: Duration) -> Result<Vec<Value>, String> {
+        let found = {
+            let mut state = self.state();
+            if !*self.read.borrow() || !state.is_fresh(oldest) {
+                return Err("cannot be read at present".to_owned());
+            }
+            state.objects.of_cluster(field, Some(cluster))?
+        };
+        Ok(found.iter().flat_map(read_rows).collect())
+    }
+
     /// The rows that are wanted, where the hub can be followed.
     pub(super) fn rows(&self, wanted: impl Fn(&Value) -> bool, oldest: Duration) -> Vec<Value> {
         let state = self.state();
@@ -561,6 +576,20 @@ mod tests {
         list(&store, &[]);
         list(&store, &[]);
         assert_eq!((store.revision(), values("c1")), (revision + 2, None));
+    }
+
+    #[test]
+    fn of_certificate_requests_what_policies_are_not_shown_is_not_kept() {
+        let store = Store::new(EvidenceSource::Csrs);
+        let annotations = json!({"example.com/a": "x".repeat(250 << 10)});
+        let request = json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": "r1", "uid": "1", "annotations": annotations},
+            "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client"},
+        });
+        list(&store, &[request]);
+        let kept = store.state().objects.iter().map(|(_, object)| object.rows.as_ref().unwrap().size()).sum::<usize>();
+        assert!(kept < 1000, "{kept}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod ask;
 mod compare;
 mod decisions;
 mod follow;
+mod let_in;
 mod loader;
 mod source;
 pub mod store;
@@ -23,13 +24,15 @@ use ocm_policy_rules::canary::BUCKETS;
 use ocm_policy_rules::{Enforcement, Scope};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::evidence::{Knowledge, break_glass_queries};
+use crate::evidence::{Knowledge, break_glass_queries, registering_queries};
 use crate::metrics::{Metrics, OfModule, mode};
 
 use self::compare::Compared;
 use self::decisions::Counted;
 pub use self::decisions::Decisions;
 pub use self::follow::follow;
+pub use self::let_in::Objection;
+pub(crate) use self::let_in::{acceptance, is_accepted_at_once};
 use self::loader::{Loader, NotLoaded};
 use self::source::NoModule;
 pub use self::source::{Key, Source};
@@ -675,7 +678,9 @@ impl Policies {
         });
         let asked = policies.flatten().flat_map(|policy: &Arc<Policy>| policy.manifest().evidence.clone());
         let breaks = slots.values().any(|slot| slot.enforcement.break_glass);
-        asked.chain(breaks.then(break_glass_queries).into_iter().flatten()).collect()
+        let breaks = breaks.then(break_glass_queries).into_iter().flatten();
+        let joins = self.judge_joins().then(registering_queries).into_iter().flatten();
+        asked.chain(breaks).chain(joins).collect()
     }
 
     fn report(&self) {

@@ -202,7 +202,11 @@ fn details(explanation: &Explanation) -> Vec<(&'static str, String)> {
     }
     let of = if explanation.keys.of_earlier { " (of an earlier cluster of this name)" } else { "" };
     for key in &explanation.keys.all {
-        details.push(("Key", format!("sha256:{} until {}{of}", key.spki_sha256, key.until)));
+        let digest = match key.spki_sha256.as_str() {
+            "" => "unknown".to_owned(),
+            digest => format!("sha256:{digest}"),
+        };
+        details.push(("Key", format!("{digest} until {}{of}", key.until)));
     }
     for given in &explanation.approvals {
         details.push(("Approval", approval(given)));

@@ -13,7 +13,8 @@ pub(super) const NAME: &str = "managedclusters.baseline.kubectl-ocm.dev";
 
 const LABELS: &str = "object.metadata.?labels.orValue({})";
 const ANNOTATIONS: &str = "object.metadata.?annotations.orValue({})";
-const ACCEPTED: &str = "object.spec.?hubAcceptsClient.orValue(false)";
+/// OCM's schema of managed clusters does not require a spec: neither does any expression here.
+const ACCEPTED: &str = "object.?spec.?hubAcceptsClient.orValue(false)";
 
 /// OCM's webhook puts what has no set into the default one, whoever writes.
 const BY_HUB: &str = "(variables.oldSet == \"\" && variables.set == \"default\")";
@@ -111,7 +112,7 @@ fn creation(settings: &Settings) -> Vec<Check> {
     let prefixes =
         ocm_rules::name::RESERVED_PREFIXES.iter().map(|prefix| format!("{name}.startsWith({})", text(prefix)));
     let reserved = any([known].into_iter().chain(prefixes).chain([of_any(&settings.clusters.reserved, name)]));
-    let lease = "object.spec.?leaseDurationSeconds";
+    let lease = "object.?spec.?leaseDurationSeconds";
     let (least, most) = (settings.clusters.min_lease_seconds, settings.clusters.max_lease_seconds);
     vec![
         Check::new(
@@ -152,7 +153,7 @@ fn registration(settings: &Settings) -> Vec<Check> {
             "whoever registers a cluster cannot set these annotations",
             "variables.foreignAnnotations",
         ),
-        Check::new(Code::Taints, "whoever registers a cluster cannot set taints", none("spec.?taints")),
+        Check::new(Code::Taints, "whoever registers a cluster cannot set taints", none("?spec.?taints")),
         Check::new(Code::Finalizers, "whoever registers a cluster cannot set finalizers", none("metadata.?finalizers")),
         Check::new(
             Code::OwnerReferences,
@@ -208,7 +209,8 @@ fn agents(settings: &Settings) -> Vec<Check> {
     };
     let known = "[\"hubAcceptsClient\", \"leaseDurationSeconds\", \"managedClusterClientConfigs\", \"taints\"]";
     let fields = |one: &str, other: &str| {
-        format!("{one}.spec.all(k, k in {known} || (k in {other}.spec && {one}.spec[k] == {other}.spec[k]))")
+        let (one, other) = (format!("{one}.?spec.orValue({{}})"), format!("{other}.?spec.orValue({{}})"));
+        format!("{one}.all(k, k in {known} || (k in {other} && {one}[k] == {other}[k]))")
     };
     let mut checks = vec![
         may_not(
@@ -230,7 +232,7 @@ fn agents(settings: &Settings) -> Vec<Check> {
             "an agent may not change these annotations of its cluster",
             format!("({} && {})", within("annotations", "oldAnnotations"), within("oldAnnotations", "annotations")),
         ),
-        may_not(Code::Taints, "an agent may not change the taints of its cluster", list("spec.?taints")),
+        may_not(Code::Taints, "an agent may not change the taints of its cluster", list("?spec.?taints")),
         may_not(
             Code::Finalizers,
             "an agent may not change the finalizers of its cluster",
@@ -244,7 +246,7 @@ fn agents(settings: &Settings) -> Vec<Check> {
         may_not(
             Code::LeaseDuration,
             "an agent may not change the lease duration of its cluster",
-            same("spec.?leaseDurationSeconds"),
+            same("?spec.?leaseDurationSeconds"),
         ),
         may_not(
             Code::HubAcceptsClient,
@@ -261,7 +263,7 @@ fn agents(settings: &Settings) -> Vec<Check> {
         checks.push(may_not(
             Code::ClientConfigs,
             "an agent may not change how the hub reaches its cluster",
-            list("spec.?managedClusterClientConfigs"),
+            list("?spec.?managedClusterClientConfigs"),
         ));
     }
     checks

@@ -163,6 +163,18 @@ mod tests {
     }
 
     #[test]
+    fn no_expression_about_a_managed_cluster_is_an_error_where_there_is_no_spec() {
+        // With the check of addresses.
+        let agents = cluster::AgentSettings { client_configs: false, ..cluster::AgentSettings::default() };
+        let settings = Settings { agents, ..Settings::default() };
+        let policy = Manifest::of(&clusters::policy(&settings).object());
+        let plan = Plan::new([Stage::new("the policy of managed clusters", vec![policy])]);
+        let all = expressions(&plan);
+        assert!(all.iter().all(|text| !text.contains(".spec")), "{all:?}");
+        assert!(all.iter().any(|text| text.contains("oldObject.?spec.?managedClusterClientConfigs")));
+    }
+
+    #[test]
     fn what_users_choose_cannot_end_a_text() {
         let hostile = "x\") || true || (\"".to_owned();
         let mut settings = Settings::default();

@@ -258,9 +258,9 @@ fn not(expression: &str) -> String {
     format!("!({expression})")
 }
 
-/// Only the step counts: whoever writes to a cluster that is accepted accepts nobody.
+/// Only the step counts: whoever writes to a cluster that is accepted accepts nobody. OCM's schema does not require a spec.
 fn accepts() -> String {
-    let accepted = |object: &str| format!("{object}.spec.?hubAcceptsClient.orValue(false)");
+    let accepted = |object: &str| format!("{object}.?spec.?hubAcceptsClient.orValue(false)");
     format!("{} && !{}", accepted("object"), accepted("oldObject"))
 }
 
@@ -359,6 +359,16 @@ mod tests {
         json_patch::patch(&mut after, &patch).unwrap();
         assert_eq!(after["webhooks"][1]["clientConfig"]["caBundle"], to_base64(b"now"));
         assert_eq!(after["webhooks"][0], before["webhooks"][0], "that of others");
+    }
+
+    #[test]
+    fn no_condition_about_a_managed_cluster_is_an_error_where_there_is_no_spec() {
+        for entry in entries().iter().chain(&[change()]).filter(|entry| entry.about == CLUSTERS) {
+            for (name, expression) in &entry.conditions {
+                assert!(!expression.contains(".spec"), "{} {name}: {expression}", entry.name);
+            }
+        }
+        assert!(accepts().contains("object.?spec") && changes().contains("object.?spec"));
     }
 
     #[test]

@@ -1,0 +1,96 @@
+//! What lets a cluster in without the policy controller: the hub's own approvals and acceptances, and whoever creates a cluster
+//! as accepted. Policies that judge joins, or acceptances, are asked about it in these words, too.
+
+use std::sync::Arc;
+
+use ocm_api::names::identity::REGISTRATION_CONTROLLER_USER;
+use ocm_policy_abi::{Csr, Operation, Request};
+use ocm_policy_engine::{Deadline, Final, Policy, PolicyError};
+use ocm_policy_rules::Mode;
+use ocm_policy_rules::review::{self, Asking};
+
+use super::Policies;
+
+/// How many certificate requests of one cluster are asked about. Whoever sends more keeps the hub from letting it in by itself.
+const MOST: usize = 8;
+
+/// Why the hub must not let a cluster in.
+pub enum Objection {
+    /// Policies refuse it.
+    Policies(Box<Final>),
+    /// It cannot be judged.
+    Unknown(String),
+}
+
+impl Policies {
+    /// Whether a policy that may refuse is asked whether clusters join.
+    pub(crate) fn judge_joins(&self) -> bool {
+        let joins = |policy: &Arc<Policy>| policy.is_asked_about(Operation::Join);
+        let slots = self.registry.slots();
+        slots.values().filter(|slot| slot.enforcement.mode == Mode::Enforce).any(|slot| {
+            slot.active.as_ref().is_ok_and(joins)
+                || slot.candidate.as_ref().is_some_and(|(candidate, _)| joins(candidate))
+        })
+    }
+
+    /// Whether a request is one by which the hub lets a cluster in by itself, and policies judge joins.
+    pub fn joins_by_the_hub(&self, request: &Request<'_>) -> bool {
+        let lets_in = match request.operation {
+            Operation::Accept => true,
+            Operation::Approve => request
+                .csr
+                .as_ref()
+                .is_some_and(|csr| csr.adds_condition.as_deref() == Some("Approved") && review::is_registration(csr)),
+            _ => false,
+        };
+        lets_in && &*request.requester.username == REGISTRATION_CONTROLLER_USER && self.judge_joins()
+    }
+
+    /// Asks about what [`Self::joins_by_the_hub`] says as about a join, once with each certificate request that the cluster may
+    /// join with: whichever it is, the hub would let it in. One that has not asked yet is judged when the hub approves its request.
+    ///
+    /// # Errors
+    /// Why it must not.
+    pub fn join_by_the_hub(&self, request: &Request<'static>, deadline: &Deadline) -> Result<(), Objection> {
+        let questions = self.questions(request).map_err(|error| Objection::Unknown(error.to_string()))?;
+        for question in questions {
+            let made = self.evaluate(question, deadline);
+            if review::is_refused(made.request(), &made.answer) {
+                return Err(Objection::Policies(Box::new(made)));
+            }
+        }
+        Ok(())
+    }
+
+    fn questions(&self, request: &Request<'static>) -> Result<Vec<Request<'static>>, PolicyError> {
+        let unknown = |why: &str| PolicyError::Evidence(why.to_owned());
+        let name = review::cluster_of(request).ok_or_else(|| unknown("it names no cluster"))?;
+        if let (Operation::Approve, Some(csr)) = (request.operation, &request.csr) {
+            let object = self.knowledge.cluster(name).ok_or_else(|| unknown("the hub has no such cluster yet"))?;
+            let about = review::of_cluster(Operation::Accept, &object, csr.requester.clone(), &Asking::default())
+                .map_err(|error| PolicyError::Evidence(error.to_string()))?;
+            let cluster = about.cluster.map(ocm_policy_abi::Cluster::into_owned);
+            let about = Request { cluster, object: Some(object.clone()), previous_object: None, ..request.clone() };
+            return Ok(vec![review::join_of(&about, csr.clone())]);
+        }
+        let requests: Vec<Csr<'static>> = self.knowledge.registrations_of(name)?;
+        match requests.len() {
+            0..=MOST => Ok(requests.into_iter().map(|csr| review::join_of(request, csr)).collect()),
+            many => Err(unknown(&format!("the cluster has {many} certificate requests"))),
+        }
+    }
+}
+
+/// Whether a request creates a cluster as accepted.
+pub(crate) fn is_accepted_at_once(request: &Request<'_>) -> bool {
+    request.operation == Operation::Create && request.cluster.as_ref().is_some_and(|cluster| cluster.accepted)
+}
+
+/// What whoever creates a cluster as accepted does besides: it is accepted. The hub has no such cluster yet.
+pub(crate) fn acceptance(created: &Request<'static>) -> Request<'static> {
+    let mut asked = Request { operation: Operation::Accept, ..created.clone() };
+    if let Some(cluster) = &mut asked.cluster {
+        cluster.uid = None;
+    }
+    asked
+}
