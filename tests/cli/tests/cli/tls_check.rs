@@ -1,4 +1,5 @@
-//! `kubectl ocm tls-check` of what needs no cluster: servers, also through proxies, files, stdin and kubeconfigs.
+//! `kubectl ocm tls-check` of what needs no real cluster: servers, also through proxies, files, stdin and kubeconfigs, and the
+//! hubs of several ClusterManagers.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -6,9 +7,10 @@ use std::process::Stdio;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cli_tests::proxy::{CREDENTIALS, Kind, Manner, Proxy};
-use cli_tests::{Cli, Run, binary};
+use cli_tests::server::{Reply, Server};
+use cli_tests::{Cli, Run, authority, binary, kubeconfig};
 use rcgen::{CertificateParams, KeyPair};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A TLS server, which nobody asks anything after the handshake.
 fn server() -> Proxy {
@@ -330,5 +332,58 @@ fn what_cannot_be_looked_at_is_a_sentence() {
         let run = cli.run(["tls-check"].iter().chain(&words));
         assert_eq!(run.exit, 2, "{words:?}: {run}");
         assert!(run.stdout.is_empty() && run.stderr.contains(sentence), "{words:?}: {run}");
+    }
+}
+
+/// The API server of a cluster on which the pods of two hosted hubs run, for somebody who may list ClusterManagers or not.
+fn hosting(may_list: bool) -> Server {
+    Server::start(move |_, asked| {
+        let path = asked.line.strip_prefix("GET ").unwrap_or_default();
+        let path = path.split('?').next().unwrap_or_default();
+        let status = |code: u16, reason: &str| {
+            let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code,
+                "reason": reason, "message": reason});
+            Reply::Json(code, status.to_string())
+        };
+        let manager = |name: &str| {
+            json!({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
+                "metadata": {"name": name}, "spec": {"deployOption": {"mode": "Hosted"}}})
+        };
+        let usual = "open-cluster-management-hub";
+        let managers = "/apis/operator.open-cluster-management.io/v1/clustermanagers";
+        match path.strip_prefix(managers) {
+            Some("") if may_list => {
+                let list = json!({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManagerList",
+                    "metadata": {"resourceVersion": "1"}, "items": [manager("hub1"), manager(usual)]});
+                Reply::Json(200, list.to_string())
+            }
+            Some("") => status(403, "Forbidden"),
+            Some(name) if name.strip_prefix('/') == Some(usual) => Reply::Json(200, manager(usual).to_string()),
+            _ => match path.strip_prefix("/api/v1/namespaces/").and_then(|rest| rest.split_once('/')) {
+                Some((namespace, "secrets/signer-secret")) => {
+                    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+                        "metadata": {"name": "signer-secret", "namespace": namespace},
+                        "data": {"tls.crt": STANDARD.encode(authority())}});
+                    Reply::Json(200, secret.to_string())
+                }
+                _ => status(404, "NotFound"),
+            },
+        }
+    })
+}
+
+#[test]
+fn the_hub_of_every_cluster_manager_is_looked_at() {
+    for (may_list, expected) in
+        [(true, vec!["hub1", "open-cluster-management-hub"]), (false, vec!["open-cluster-management-hub"])]
+    {
+        let server = hosting(may_list);
+        let run = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"])).run(["tls-check", "--output=json"]);
+        let seen = document(&run);
+        let relations = seen["inventory"]["relations"].as_array().into_iter().flatten();
+        let signers = relations.filter(|relation| relation["purpose"] == "signer");
+        let namespaces: Vec<&str> =
+            signers.filter_map(|signer| signer["place"]["object"]["namespace"].as_str()).collect();
+        assert_eq!(namespaces, expected, "{run}");
     }
 }

@@ -188,7 +188,11 @@ fn an_agent_is_pinned(hub: &Cluster, digests: &str, pinned: &str) {
     assert!(agent.to_string().contains(by_token), "{agent}");
     nothing_changes(hub, || {
         let again = join(&[&new, &values]);
-        ends(&again, 0, &["nothing is changed", "what was given for registrationConfiguration is not applied"]);
+        ends(
+            &again,
+            0,
+            &["nothing is changed", "what was given for priorityClassName, registrationConfiguration is not applied"],
+        );
     });
 
     let content = file(&json!({"ocm": format!("v{}", earlier_bundle()), "policy_addon": "v0.18.0"}));

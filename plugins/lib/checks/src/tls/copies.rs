@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use ocm_api::names::namespaces;
 use ocm_core::certificate::Certificate;
 use ocm_core::kubeconfig::HubAddress;
 
@@ -23,12 +24,21 @@ pub(super) fn judge(copies: &[Copy], relations: &[Relation], now: Timestamp) -> 
     let presented: BTreeSet<&[u8]> =
         servers.filter_map(|relation| relation.chain.first()).map(|der| der.0.as_slice()).collect();
     let mut found: Vec<Finding> = copies.iter().flat_map(|copy| clean(copy, &presented, now)).collect();
-    if let Some(bundle) = of(Copied::Bundle).next() {
-        found.extend(of(Copied::Signer).filter_map(|signer| signed_by_none(signer, bundle)));
-        found.extend(of(Copied::WebhookBundle).filter_map(|copy| differs(copy, bundle, of(Copied::Signer).next())));
+    // The pods of several hubs may run on one cluster, each hub's in a namespace of its own.
+    let beside = |what: Copied, namespace: Option<&str>| of(what).find(|copy| copy.place.namespace() == namespace);
+    for signer in of(Copied::Signer) {
+        let bundle = beside(Copied::Bundle, signer.place.namespace());
+        found.extend(bundle.and_then(|bundle| signed_by_none(signer, bundle)));
     }
-    if let Some(signer) = of(Copied::Signer).next() {
-        found.extend(of(Copied::GrpcBundle).filter_map(|copy| lacks(copy, signer)));
+    // The webhooks of a hosted hub are known to its own API server, and not to that of the cluster where its pods run.
+    if let Some(bundle) = beside(Copied::Bundle, Some(namespaces::HUB)) {
+        let signer = beside(Copied::Signer, Some(namespaces::HUB));
+        found.extend(of(Copied::WebhookBundle).filter_map(|copy| differs(copy, bundle, signer)));
+    }
+    for copy in of(Copied::GrpcBundle) {
+        // Of which of several hubs an agent is, is not known: one that trusts the signer of any may be of that one.
+        let lacking: Option<Vec<Finding>> = of(Copied::Signer).map(|signer| lacks(copy, signer)).collect();
+        found.extend(lacking.into_iter().flatten().next());
     }
     for accepted in of(Copied::Accepted) {
         let of_cluster = |copy: &&Copy| copy.cluster == accepted.cluster;
@@ -38,9 +48,10 @@ pub(super) fn judge(copies: &[Copy], relations: &[Relation], now: Timestamp) -> 
     }
     let mut hosted: Vec<&Copy> = Vec::new();
     for copy in copies.iter().filter(|copy| matches!(copy.what, Copied::HostedApi | Copied::HostedHub)) {
-        // The first one of a cluster is the one that an operator makes the others of, or another one of those where it could not
-        // be read: all of them have to be the same.
-        match hosted.iter().find(|first| (first.what, &first.cluster) == (copy.what, &copy.cluster)) {
+        // The first one of a namespace is the one that an operator makes the others of, or another one of those where it could
+        // not be read: all of them have to be the same.
+        let key = |copy: &Copy| (copy.what, copy.cluster.clone(), copy.place.namespace().map(str::to_owned));
+        match hosted.iter().find(|first| key(first) == key(copy)) {
             Some(first) => found.extend(other_than(copy, first)),
             None => hosted.push(copy),
         }

@@ -231,6 +231,14 @@ impl Place {
             Self::Address(_) | Self::Input(_) => None,
         }
     }
+
+    /// The namespace that it is in; none: it is in none.
+    pub fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Object { namespace, .. } => namespace.as_deref(),
+            Self::Address(_) | Self::Input(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Place {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_api::names::namespaces;
 use ocm_core::certificate::Certificate;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
@@ -102,7 +103,7 @@ fn copy(what: Copied, authorities: &[&Ca]) -> Copy {
         place: Place::Object {
             side: Side::Hub,
             kind: ObjectKind::Secret,
-            namespace: Some("n".to_owned()),
+            namespace: Some(namespaces::HUB.to_owned()),
             name: format!("{what:?}"),
             key: None,
         },
@@ -504,6 +505,37 @@ fn a_certificate_that_a_server_presents_stands_rightly_in_a_bundle() {
         let advice = format!("{:?}", finding.next);
         assert!(advice.contains("only then") && !advice.contains("count without it"), "{advice}");
     }
+}
+
+#[test]
+fn the_copies_of_one_hub_are_not_compared_with_those_of_another() {
+    use Copied::{Bundle, GrpcBundle, HostedHub, Signer, WebhookBundle};
+    let (here, hosted) = (Ca::new("here"), Ca::new("hosted"));
+    let of_hosted = |what: Copied, ca: &Ca| {
+        let place = Place::Object {
+            side: Side::Hub,
+            kind: ObjectKind::Secret,
+            namespace: Some("hub1".to_owned()),
+            name: format!("{what:?}"),
+            key: None,
+        };
+        Copy { place, ..copy(what, &[ca]) }
+    };
+    let with = |copies: Vec<Copy>| ids(&Inventory { copies, ..inventory() });
+    let both = || {
+        let own = [copy(Signer, &[&here]), copy(Bundle, &[&here]), copy(WebhookBundle, &[&here])];
+        [of_hosted(Signer, &hosted), of_hosted(Bundle, &hosted), of_hosted(HostedHub, &hosted)].into_iter().chain(own)
+    };
+    let and = |more: Copy| with(both().chain([more]).collect());
+    assert_eq!(with(both().collect()), []);
+    assert_eq!(and(copy(HostedHub, &[&here])), [], "of a hub in another namespace");
+    assert_eq!(and(of_hosted(HostedHub, &here)), [(4027, WARNING)]);
+    // An agent is of one of them.
+    assert_eq!(and(copy(GrpcBundle, &[&hosted])), []);
+    assert_eq!(and(copy(GrpcBundle, &[&here])), []);
+    assert_eq!(and(copy(GrpcBundle, &[&Ca::new("stranger")])), [(4025, WARNING)]);
+    let wrong = vec![of_hosted(Signer, &hosted), of_hosted(Bundle, &here), copy(Signer, &[&here])];
+    assert_eq!(with(wrong), [(4020, ERROR)]);
 }
 
 #[test]

@@ -10,14 +10,14 @@ use kube::Api;
 use kube::api::ListParams;
 use ocm_api::cert_manager::INJECT_CA_FROM;
 use ocm_api::names::{namespaces, operators, secrets, webhooks};
-use ocm_api::operator::{ClusterManagerMode, EndpointProtocol, EndpointType};
+use ocm_api::operator::{EndpointProtocol, EndpointType};
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_checks::snapshot::{PolicyRule, Side};
 use ocm_checks::tls::{
     Client, Clients, Copied, Copy, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Setting, TlsSettings,
     Trust, Use,
 };
-use ocm_core::install::hosted;
+use ocm_core::install::{health, hosted};
 use ocm_core::redact::redact;
 use ocm_core::{Reason, grpc, policy_engine};
 use ocm_kube::Cluster;
@@ -47,27 +47,26 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 pub async fn hub(cluster: &Cluster) -> Inventory {
     let mut inventory = empty();
     api_server(cluster, &mut inventory).await;
-    let Some(manager) = noted(manager(cluster).await, &mut inventory) else { return inventory };
-    let mode = manager.spec.deploy_option.as_ref().map(|option| option.mode.clone());
-    let is_hosted = mode == Some(ClusterManagerMode::Hosted);
-    // The pods of a hosted hub are in the namespace named as its ClusterManager (`ClusterManagerNamespace` of
-    // `pkg/operator/helpers`).
-    let namespace = manager.metadata.name.as_deref().filter(|_| is_hosted).unwrap_or(namespaces::HUB);
-    // Its managed clusters are on its own API server.
-    let reported = async || if is_hosted { empty() } else { reported(cluster).await };
-    let hosted_for = async || if is_hosted { hosted_for(cluster, namespace).await } else { empty() };
-    let (clients, signed, copies, reported, settings, addons, engine, hosted, clock_ahead_seconds) = futures::join!(
+    let managers = noted(managers(cluster).await.map(Some), &mut inventory).unwrap_or_default();
+    let hubs = hubs(&managers);
+    if hubs.is_empty() {
+        return inventory;
+    }
+    let is_here = hubs.iter().any(|hub| !hub.is_hosted);
+    let settings_in: Vec<&str> = hubs.iter().map(|hub| hub.namespace).collect();
+    // The managed clusters of a hosted hub are on its own API server.
+    let reported = async || if is_here { reported(cluster).await } else { empty() };
+    let (clients, own, copies, reported, settings, addons, engine, clock_ahead_seconds) = futures::join!(
         config_map(cluster, "kube-system", CLIENT_AUTHORITIES),
-        signed(cluster, &manager, namespace),
+        futures::future::join_all(hubs.iter().map(|hub| of_hub(cluster, hub))),
         webhook_bundles(cluster),
         reported(),
-        settings(cluster, namespace),
+        settings(cluster, &settings_in),
         proxies::of_addons(cluster),
         policy_webhook(cluster),
-        hosted_for(),
         clock_ahead(cluster),
     );
-    for part in [signed, copies, reported, settings, addons, engine, hosted] {
+    for part in own.into_iter().chain([copies, reported, settings, addons, engine]) {
         inventory.add(part);
     }
     let clients = noted(clients, &mut inventory).and_then(|map| map.data?.remove("client-ca-file"));
@@ -75,7 +74,7 @@ pub async fn hub(cluster: &Cluster) -> Inventory {
     let bundle = inventory.copies.iter().filter(|copy| copy.what == Copied::Bundle);
     inventory.clients = Some(Clients {
         // Agents come to the API server of a hosted hub, which is another one.
-        authorities: clients.filter(|_| !is_hosted).map(|pem| der(certificates(pem.as_bytes()))).unwrap_or_default(),
+        authorities: clients.filter(|_| is_here).map(|pem| der(certificates(pem.as_bytes()))).unwrap_or_default(),
         grpc_authorities: bundle.flat_map(|copy| copy.authorities.clone()).collect(),
         clock_ahead_seconds,
     });
@@ -87,7 +86,56 @@ pub async fn hub(cluster: &Cluster) -> Inventory {
     inventory
 }
 
-/// The ClusterManager of the hub, or of the one whose pods run here.
+/// A hub whose pods run on a cluster.
+struct Hub<'a> {
+    manager: &'a ClusterManager,
+    /// The namespace of its pods.
+    namespace: &'a str,
+    /// Whether its API server is that of another cluster.
+    is_hosted: bool,
+}
+
+/// The hubs of these ClusterManagers. Two in one namespace would have the same Secrets, which are looked at once.
+fn hubs(managers: &[ClusterManager]) -> Vec<Hub<'_>> {
+    let mut hubs: Vec<Hub<'_>> = Vec::new();
+    for manager in managers {
+        let is_hosted = health::is_hosted(manager);
+        // The pods of a hosted hub are in the namespace named as its ClusterManager (`ClusterManagerNamespace` of
+        // `pkg/operator/helpers`).
+        let namespace = manager.metadata.name.as_deref().filter(|_| is_hosted).unwrap_or(namespaces::HUB);
+        if hubs.iter().all(|hub| hub.namespace != namespace) {
+            hubs.push(Hub { manager, namespace, is_hosted });
+        }
+    }
+    hubs
+}
+
+/// What one of the hubs of a cluster has in its namespace.
+async fn of_hub(cluster: &Cluster, hub: &Hub<'_>) -> Inventory {
+    let mut inventory = signed(cluster, hub.manager, hub.namespace).await;
+    if hub.is_hosted {
+        inventory.add(hosted_for(cluster, hub.namespace).await);
+    }
+    inventory
+}
+
+/// The ClusterManagers of a cluster: of the hub that it is, and of those whose pods run here. Whoever may not list them may still
+/// read one that has a usual name.
+async fn managers(cluster: &Cluster) -> Result<Vec<ClusterManager>, Unreadable> {
+    let api: Api<ClusterManager> = Api::all(cluster.client.clone());
+    let listed = api.list(&ListParams::default()).await.map_err(|error| cluster.explain("list ClusterManagers", error));
+    match listed {
+        Ok(listed) => Ok(listed.items),
+        Err(failure) if matches!(failure.reason, Reason::KindNotServed | Reason::NotFound) => Ok(Vec::new()),
+        Err(failure) if failure.reason == Reason::Forbidden => Ok(manager(cluster).await?.into_iter().collect()),
+        Err(failure) => {
+            let rule = PolicyRule::new("list", "operator.open-cluster-management.io", "clustermanagers", None);
+            Err(Unreadable { what: "ClusterManagers".to_owned(), failure, rule: Some(rule) })
+        }
+    }
+}
+
+/// The ClusterManager that has a usual name.
 async fn manager(cluster: &Cluster) -> Result<Option<ClusterManager>, Unreadable> {
     let api: Api<ClusterManager> = Api::all(cluster.client.clone());
     for name in [operators::CLUSTER_MANAGER_OBJECT, hosted::NAME] {
@@ -374,10 +422,11 @@ async fn webhook_bundles(cluster: &Cluster) -> Inventory {
     inventory
 }
 
-/// The TLS profile in the namespace where the operator reads it, and in the one where documents put it.
-pub(super) async fn settings(cluster: &Cluster, other: &str) -> Inventory {
+/// The TLS profile in the namespace where the operator reads it, and in those of hubs, where documents put it.
+async fn settings(cluster: &Cluster, others: &[&str]) -> Inventory {
     let mut inventory = empty();
-    for (namespace, is_read) in [(namespaces::OPERATOR, true), (other, false)] {
+    let others = others.iter().map(|other| (*other, false));
+    for (namespace, is_read) in std::iter::once((namespaces::OPERATOR, true)).chain(others) {
         let found = config_map(cluster, namespace, secrets::TLS_PROFILE_CONFIGMAP).await;
         let Some(map) = noted(found, &mut inventory) else { continue };
         let mut data = map.data.unwrap_or_default();
@@ -483,6 +532,21 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn every_cluster_manager_is_a_hub_in_its_own_namespace() {
+        let managers: Vec<ClusterManager> = [("a", "Hosted"), ("b", "Hosted"), ("cluster-manager", "Default")]
+            .into_iter()
+            .map(|(name, mode)| json!({"metadata": {"name": name}, "spec": {"deployOption": {"mode": mode}}}))
+            .map(|manager| serde_json::from_value(manager).unwrap())
+            .collect();
+        let found = hubs(&managers);
+        let found: Vec<(&str, bool)> = found.iter().map(|hub| (hub.namespace, hub.is_hosted)).collect();
+        assert_eq!(found, [("a", true), ("b", true), (namespaces::HUB, false)]);
+        // One that says no mode is in mode Default.
+        let plain = [exposing(json!([]))];
+        assert_eq!(hubs(&plain)[0].namespace, namespaces::HUB);
+    }
 
     /// A ClusterManager with these ways to its gRPC server.
     fn exposing(exposures: Value) -> ClusterManager {
