@@ -686,8 +686,8 @@ fn an_agent_has_a_moment_to_ask_and_the_proxy_is_dialled_first() {
     assert_eq!(found(&snapshot, 2202), None);
 
     let mut snapshot = healthy();
-    let alias = |name: &str| Some(parse(json!({"ip": "192.0.2.1", "hostname": name})));
-    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.hub_api_server_host_alias = alias("proxy.example");
+    let alias = parse(json!({"ip": "192.0.2.1", "hostname": "proxy.example"}));
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.hub_api_server_host_alias = Some(alias);
     assert!(found(&snapshot, 2120).is_some(), "nobody dials it");
     bootstrap(&mut snapshot).proxy = Some("http://proxy.example:3128".to_owned());
     assert_eq!(found(&snapshot, 2120), None);
