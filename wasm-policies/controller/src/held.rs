@@ -23,6 +23,7 @@ use ocm_kube::{Cluster, explain};
 use ocm_policy_abi::{Operation, Stage};
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::review::{self, Asking};
+use ocm_policy_server::Objection;
 use ocm_rules::cluster::HELD;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -206,12 +207,17 @@ impl Joins {
             let deadline = Deadline::after(DECIDES);
             let made = policies.evaluate(question, &deadline);
             let refused = review::is_refused(made.request(), &made.answer);
-            Ok::<_, String>(
-                refused || by_the_hub.is_some_and(|join| policies.join_by_the_hub(&join, &deadline).is_err()),
-            )
+            let joins = by_the_hub.filter(|_| !refused).map(|join| policies.join_by_the_hub(&join, &deadline));
+            Ok::<_, String>(match joins {
+                None | Some(Ok(())) => Some(refused),
+                Some(Err(Objection::Policies(_))) => Some(true),
+                // Nothing is held, and nothing released, before it can be judged. The webhook refuses it meanwhile.
+                Some(Err(Objection::Unknown(_))) => None,
+            })
         });
         match asked.await {
-            Ok(Ok(refused)) => Ok(refused),
+            Ok(Ok(Some(refused))) => Ok(refused),
+            Ok(Ok(None)) => Err(Failed::Late),
             Ok(Err(why)) => Err(Failed::Refused(format!("it cannot be read: {why}"))),
             Err(_) => Err(Failed::Late),
         }

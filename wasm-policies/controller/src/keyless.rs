@@ -57,10 +57,10 @@ fn step(is_noted: bool, is_keyless: bool, uid: Option<&String>, seen: Option<&Se
     }
 }
 
-/// Whether the hub accepts a cluster, or its agent has joined.
+/// Whether the agent of a cluster has joined, so that it has a certificate. One that is only accepted may never have asked.
 fn is_in(cluster: &ManagedCluster) -> bool {
     let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    cluster.spec.hub_accepts_client.unwrap_or_default() || is_true(conditions, JOINED)
+    is_true(conditions, JOINED)
 }
 
 impl Joins {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_accepted_or_has_joined_is_in() {
+    fn whoever_has_joined_is_in_and_not_who_is_only_accepted() {
         let cluster = |accepted: bool, joined: &str| -> ManagedCluster {
             let condition = json!({
                 "type": JOINED, "status": joined, "reason": "Test", "message": "",
@@ -178,7 +178,7 @@ mod tests {
             });
             serde_json::from_value(object).unwrap()
         };
-        assert!(is_in(&cluster(true, "False")) && is_in(&cluster(false, "True")));
-        assert!(!is_in(&cluster(false, "False")) && !is_in(&ManagedCluster::default()));
+        assert!(is_in(&cluster(true, "True")) && is_in(&cluster(false, "True")));
+        assert!(!is_in(&cluster(true, "False")) && !is_in(&ManagedCluster::default()));
     }
 }

@@ -2,6 +2,7 @@
 //! listed users ask for, such as its bootstrap service account. What keeps others out is what `accept` approves, and what
 //! keeps all of them to the rules is the baseline. What policies hold it is kept from accepting, without a word in its log.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
@@ -310,13 +311,16 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
         cluster.spec.hub_accepts_client = Some(accepted);
         gate.try_register(&admin, &cluster)
     };
-    // Until it is loaded it refuses everybody.
-    let refuses =
-        || created("at-once", true).is_err_and(|error| error.to_string().contains("denied by policy acceptors"));
+    // Before the webhook knows the policy it lets some in, each of a name of its own.
+    let number = Cell::new(0);
+    let refuses = || {
+        let name = format!("at-once-{}", number.replace(number.get() + 1));
+        created(&name, true).is_err_and(|error| error.to_string().contains("denied by policy acceptors"))
+    };
     until("it is refused", refuses);
     created("later", false).expect("nobody accepts it yet");
     hub.kubectl(&["delete", "hubpolicy", "acceptors"]).expect("it is gone");
-    until("the webhook knows", || created("at-once", true).is_ok());
+    until("the webhook knows", || created("at-last", true).is_ok());
 
     // A policy about joins is asked about what the hub does by itself: it accepts every cluster, and approves what the bootstrap
     // service account asks for.

@@ -1,8 +1,8 @@
 //! Requests made of admission reviews and of objects, and put back into the form of Kubernetes.
 
 use ocm_policy_abi::{Cluster, Csr, Map, Operation, Request, Requester, Resource, Stage, Text};
-use ocm_rules::csr::ADDON_NAME;
-use ocm_rules::identity::Identity;
+use ocm_rules::csr::CLUSTER_NAME;
+use ocm_rules::identity::{Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
 use serde_json::{Value, json};
 
 use super::cluster::read_cluster;
@@ -235,15 +235,28 @@ pub fn join_of(let_in: &Request<'static>, csr: Csr<'static>) -> Request<'static>
         object: let_in.previous_object.clone().or_else(|| let_in.object.clone()),
         previous_object: None,
         csr: Some(csr),
+        obligations: obligation::carried_out(Operation::Join).iter().map(|name| Text::from(*name)).collect(),
         ..let_in.clone()
     }
 }
 
-/// Whether an agent registers with a certificate request, and has not been denied: it is neither the renewal of an agent nor
-/// what one asks for its add-ons.
+/// Whether somebody registers an agent with a certificate request, and has not been denied. Renewals, and requests for add-ons,
+/// come from agents; a label alone makes no request an add-on's.
 pub fn is_registration(csr: &Csr<'_>) -> bool {
     let is_open = !matches!(&*csr.state, "Denied" | "Failed");
-    is_open && csr.labels.get(ADDON_NAME).is_none() && Identity::of(asked_by(csr)).cluster().is_none()
+    is_open && Identity::of(asked_by(csr)).cluster().is_none()
+}
+
+/// The cluster whose agent a certificate request is for, where its one common name, its label and its groups all say the same.
+/// Others read a request by any of these.
+pub fn agents_cluster<'r>(csr: &'r Csr<'_>) -> Option<&'r str> {
+    let [name] = &csr.common_names[..] else { return None };
+    let Identity::Agent { cluster, .. } = Identity::of(name) else { return None };
+    let label = csr.labels.get(CLUSTER_NAME).map(Text::as_str);
+    let own = format!("{PREFIX}{cluster}");
+    let mut groups = csr.organizations.iter();
+    let is_clear = label == Some(cluster) && groups.all(|group| *group == *own || *group == *MANAGED_CLUSTERS_GROUP);
+    is_clear.then_some(cluster)
 }
 
 fn plain<'a>(operation: Operation, requester: Requester<'a>, asking: &Asking) -> Request<'a> {

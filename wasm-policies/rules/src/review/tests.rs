@@ -100,18 +100,29 @@ fn what_lets_a_cluster_in_is_asked_about_as_a_join_of_the_cluster_as_it_was() {
     assert_eq!((asked.operation, &asked.requester), (Operation::Join, &csr.requester));
     assert_eq!(asked.creator.as_ref(), Some(&csr.requester));
     assert!(!asked.cluster.unwrap().accepted && asked.previous.is_none());
-    // Neither renewals, nor requests of add-ons, nor what was denied register anybody.
-    assert!(is_registration(&csr));
+    // Neither renewals nor what was denied registers anybody; the label of an add-on hides nothing.
+    let mut addon = csr.clone();
+    let label = |key: &'static str| ocm_policy_abi::Text::from(key);
+    let all = csr.labels.iter().map(|(key, value)| (ocm_policy_abi::Text::from(key.to_owned()), value.clone()));
+    addon.labels = all.chain([(label("open-cluster-management.io/addon-name"), label("app"))]).collect();
+    assert!(is_registration(&csr) && is_registration(&addon));
     let mut renewal = csr.clone();
     renewal.requester.username = "system:open-cluster-management:c1:agent-1".into();
-    let addon = {
-        let mut addon = csr.clone();
-        let label = ocm_policy_abi::Text::from("open-cluster-management.io/addon-name");
-        addon.labels = [(label, ocm_policy_abi::Text::from("app"))].into_iter().collect();
-        addon
+    let denied = ocm_policy_abi::Csr { state: "Denied".into(), ..csr.clone() };
+    assert!(!is_registration(&renewal) && !is_registration(&denied));
+}
+
+#[test]
+fn a_certificate_request_is_for_the_cluster_of_which_all_of_it_speaks() {
+    let csr = with("csr-approval", |request| request.into_owned().csr.unwrap());
+    assert_eq!(agents_cluster(&csr), Some("c1"));
+    let two = ocm_policy_abi::Csr {
+        common_names: vec![csr.common_names[0].clone(), "system:open-cluster-management:evil:x".into()],
+        ..csr.clone()
     };
-    let denied = ocm_policy_abi::Csr { state: "Denied".into(), ..csr };
-    assert!(![renewal, addon, denied].iter().any(is_registration));
+    let groups = ocm_policy_abi::Csr { organizations: vec!["system:open-cluster-management:c".into()], ..csr.clone() };
+    let other = ocm_policy_abi::Csr { common_names: vec!["system:open-cluster-management:c10:x".into()], ..csr };
+    assert_eq!([&two, &groups, &other].map(agents_cluster), [None; 3]);
 }
 
 #[test]

@@ -14,7 +14,8 @@ pub(crate) fn queries() -> Vec<Query> {
 }
 
 impl Knowledge {
-    /// The certificate requests that the agent of a cluster registers with, of which none was denied.
+    /// The certificate requests that the agent of a cluster registers with, of which none was denied. One that does not clearly
+    /// name its cluster is judged when somebody approves it.
     ///
     /// # Errors
     /// When they cannot be told.
@@ -25,7 +26,8 @@ impl Knowledge {
         let read =
             |row: &Value| Csr::deserialize(row).map(Csr::into_owned).map_err(|error| unknown(&error.to_string()));
         let all = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        Ok(all.into_iter().filter(review::is_registration).collect())
+        let is_its = |csr: &Csr<'_>| review::is_registration(csr) && review::agents_cluster(csr) == Some(cluster);
+        Ok(all.into_iter().filter(is_its).collect())
     }
 
     /// A cluster as the hub has it; none where it has none, or that cannot be told.

@@ -43,7 +43,7 @@ impl Policies {
                 .is_some_and(|csr| csr.adds_condition.as_deref() == Some("Approved") && review::is_registration(csr)),
             _ => false,
         };
-        lets_in && &*request.requester.username == REGISTRATION_CONTROLLER_USER && self.judge_joins()
+        lets_in && is_the_hubs(&request.requester.username) && self.judge_joins()
     }
 
     /// Asks about what [`Self::joins_by_the_hub`] says as about a join, once with each certificate request that the cluster may
@@ -66,6 +66,9 @@ impl Policies {
         let unknown = |why: &str| PolicyError::Evidence(why.to_owned());
         let name = review::cluster_of(request).ok_or_else(|| unknown("it names no cluster"))?;
         if let (Operation::Approve, Some(csr)) = (request.operation, &request.csr) {
+            // The certificate is for whatever the hub reads in it.
+            let name =
+                review::agents_cluster(csr).ok_or_else(|| unknown("its request does not clearly name one cluster"))?;
             let object = self.knowledge.cluster(name).ok_or_else(|| unknown("the hub has no such cluster yet"))?;
             let about = review::of_cluster(Operation::Accept, &object, csr.requester.clone(), &Asking::default())
                 .map_err(|error| PolicyError::Evidence(error.to_string()))?;
@@ -79,6 +82,14 @@ impl Policies {
             many => Err(unknown(&format!("the cluster has {many} certificate requests"))),
         }
     }
+}
+
+/// Whether this is the hub's registration controller, in the namespace of the hub, which is another one for each hosted hub.
+fn is_the_hubs(user: &str) -> bool {
+    fn name(user: &str) -> Option<&str> {
+        Some(user.strip_prefix("system:serviceaccount:")?.split_once(':')?.1)
+    }
+    name(user).is_some_and(|found| Some(found) == name(REGISTRATION_CONTROLLER_USER))
 }
 
 /// Whether a request creates a cluster as accepted.
