@@ -3,22 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use ocm_core::{Event, Narrator};
-use ocm_kube::Cluster;
-use ocm_policy_server::{DecisionLog, Knowledge, Metrics, Policies};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::auto_approval::AutoApproval;
 use crate::clock::Clock;
 use crate::effects::Effects;
-use crate::held::AutoApproval;
 use crate::hub::{Hub, Wake};
-use crate::join::Joins;
-use crate::lease::{Candidate, Holder, Leadership, LeaseName};
+use crate::joins::Joins;
+use crate::lease::{Candidate, Leadership};
 use crate::log::Log;
 use crate::modules::Modules;
+use crate::parts::Parts;
 use crate::queue::Queue;
 use crate::registrations::Registrations;
 use crate::report::Report;
@@ -36,26 +34,6 @@ const APART: Duration = Duration::from_millis(5);
 const EVIDENCE: Duration = Duration::from_secs(10);
 /// After a failure to begin.
 const BEGIN_AGAIN: Duration = Duration::from_secs(2);
-
-/// What a controller is made of.
-pub struct Parts {
-    /// Follows the hub.
-    pub hub: Cluster,
-    /// Writes. It must send each request once: whoever repeats a write does not know what became of it.
-    pub effects: Client,
-    /// The policies in force.
-    pub policies: Arc<Policies>,
-    /// What they know of the hub.
-    pub knowledge: Arc<Knowledge>,
-    /// What a scrape finds.
-    pub metrics: Arc<Metrics>,
-    /// Takes the lines of the decision log.
-    pub log: Arc<DecisionLog>,
-    /// Who holds this acts.
-    pub lease: LeaseName,
-    /// As whom.
-    pub holder: Holder,
-}
 
 /// Approves and accepts what rules and policies allow.
 pub struct Controller(Parts);

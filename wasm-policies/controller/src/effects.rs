@@ -14,6 +14,7 @@ use ocm_api::names::labels;
 use ocm_kube::apply::FIELD_MANAGER;
 use serde_json::{Value, json};
 
+use crate::failed::{Failed, failed};
 use crate::hub::Asked;
 use crate::lease::Leadership;
 use crate::listing::{Listing, Versions};
@@ -28,29 +29,6 @@ const AGAIN: Duration = Duration::from_millis(500);
 const EVENTS: &str = "default";
 /// Characters of an event's message that the API server takes.
 const MESSAGE: usize = 1024;
-
-/// Why something was not written.
-#[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Failed {
-    /// This process is not the one that acts.
-    #[error("another controller acts")]
-    NotLeading,
-    /// What was judged is not what is there.
-    #[error("it changed in the meantime")]
-    Changed,
-    /// Nobody knows what became of it.
-    #[error("the hub has not answered in time")]
-    Late,
-    /// The hub said no.
-    #[error("the hub refused it: {0}")]
-    Refused(String),
-    /// This process may not do it.
-    #[error("the hub refused it: {0}")]
-    Forbidden(String),
-    /// The hub finds it wrong, or what a patch says of the object does not hold.
-    #[error("the hub finds it invalid: {0}")]
-    Invalid(String),
-}
 
 /// Writes, while this process leads.
 pub(crate) struct Effects {
@@ -254,33 +232,9 @@ fn number(version: Option<&str>) -> u64 {
     version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
-fn failed(error: &kube::Error) -> Failed {
-    match error {
-        kube::Error::Api(status) if matches!(status.code, 404 | 409) => Failed::Changed,
-        kube::Error::Api(status) if status.code == 403 => Failed::Forbidden(ocm_kube::explain(error).to_string()),
-        kube::Error::Api(status) if status.code == 422 => Failed::Invalid(ocm_kube::explain(error).to_string()),
-        kube::Error::Api(status) if status.code == 504 => Failed::Late,
-        error => Failed::Refused(ocm_kube::explain(error).to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_the_hub_finds_wrong_is_told_and_not_tried_as_if_something_had_changed() {
-        let status = |code: u16, message: &str| {
-            kube::Error::Api(Box::new(kube::core::Status::failure(message, "Invalid").with_code(code)))
-        };
-        assert!(
-            matches!(failed(&status(422, "status.kind: too long")), Failed::Invalid(why) if why.contains("too long"))
-        );
-        assert!(matches!(failed(&status(409, "conflict")), Failed::Changed));
-        assert!(matches!(failed(&status(404, "gone")), Failed::Changed));
-        assert!(matches!(failed(&status(403, "no")), Failed::Forbidden(_)));
-        assert!(matches!(failed(&status(503, "later")), Failed::Refused(_)));
-    }
 
     #[test]
     fn an_acceptance_is_of_what_was_judged() {

@@ -17,10 +17,11 @@ use ocm_policy_rules::Answer;
 use ocm_policy_rules::obligation::{Step, step};
 use ocm_policy_rules::review::{self, Asking};
 
-use crate::effects::{Failed, about};
+use crate::effects::about;
+use crate::failed::Failed;
 use crate::held::acceptance;
 use crate::hub::Snapshot;
-use crate::join::{DECIDES, Joins, LONGEST, LOOKS, Unlimited};
+use crate::joins::{DECIDES, Joins, LONGEST, LOOKS, Unlimited};
 use crate::queue::Next;
 use crate::status::{self, Said};
 

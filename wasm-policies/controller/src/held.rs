@@ -4,22 +4,15 @@
 //! where policies object, and the hub would try again for ever. It leaves alone what has the annotation by which it notes its
 //! own acceptances, so a cluster that waits gets it, and loses it as soon as nobody objects any more.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::Api;
-use kube::api::ListParams;
 use ocm_api::ManagedCluster;
 use ocm_api::conditions::find;
 use ocm_api::conditions::managed_cluster::HUB_ACCEPTED;
 use ocm_api::names::annotations::AUTOMATICALLY_ACCEPTED_ON;
 use ocm_api::names::identity::REGISTRATION_CONTROLLER_USER;
 use ocm_api::names::namespaces;
-use ocm_api::operator::ClusterManager;
-use ocm_core::install::health::accepts_clusters;
-use ocm_kube::{Cluster, explain};
 use ocm_policy_abi::{Operation, Stage};
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::review::{self, Asking};
@@ -28,65 +21,13 @@ use ocm_rules::cluster::HELD;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::effects::Failed;
+use crate::failed::Failed;
 use crate::hub::Snapshot;
-use crate::join::{DECIDES, Joins, LONGEST, LOOKS};
+use crate::joins::{DECIDES, Joins, LONGEST, LOOKS};
 use crate::queue::Next;
 
-/// How long the hub may take to tell what it does by itself.
-const ANSWER: Duration = Duration::from_secs(8);
 /// How long it may take to accept one that was released: its controller is told of each change.
 const ACCEPTS: Duration = Duration::from_secs(3);
-
-/// Whether the hub accepts clusters by itself. It does until the opposite is known.
-pub(crate) struct AutoApproval {
-    is_on: AtomicBool,
-    /// Why that could not be told the last time.
-    unknown: Mutex<Option<String>>,
-}
-
-impl Default for AutoApproval {
-    fn default() -> Self {
-        Self { is_on: AtomicBool::new(true), unknown: Mutex::default() }
-    }
-}
-
-impl AutoApproval {
-    pub(crate) fn is_on(&self) -> bool {
-        self.is_on.load(Ordering::Relaxed)
-    }
-
-    /// Looks at the hub. Where that cannot be told it is what it was; why, said once.
-    pub(crate) async fn look(&self, hub: &Cluster) -> Option<String> {
-        let api: Api<ClusterManager> = Api::all(hub.client.clone());
-        let found = tokio::time::timeout(ANSWER, api.list(&ListParams::default())).await;
-        self.learn(match found {
-            Ok(Ok(found)) => Ok(accepts_clusters(&found.items)),
-            // A hub whose operator runs elsewhere has no such kind.
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(true),
-            Ok(Err(error)) => Err(explain(&error).to_string()),
-            Err(_) => Err(format!("the hub has not answered within {} seconds", ANSWER.as_secs())),
-        })
-    }
-
-    fn learn(&self, found: Result<bool, String>) -> Option<String> {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        match found {
-            Ok(is_on) => {
-                self.is_on.store(is_on, Ordering::Relaxed);
-                *unknown = None;
-                None
-            }
-            Err(why) => {
-                let is_new = unknown.as_ref() != Some(&why);
-                let taken = if self.is_on() { "does" } else { "does not" };
-                let told = format!("whether the hub accepts clusters by itself cannot be told, so it {taken}: {why}");
-                *unknown = Some(why);
-                is_new.then_some(told)
-            }
-        }
-    }
-}
 
 /// What is to be done about a cluster that is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,18 +234,6 @@ mod tests {
         }
         // Where the hub does nothing by itself, nothing is written.
         assert_eq!(step(None, false, false, true), Step::Nothing);
-    }
-
-    #[test]
-    fn an_answer_that_does_not_come_changes_nothing() {
-        let known = AutoApproval::default();
-        assert!(known.is_on());
-        assert!(known.learn(Err("no".to_owned())).is_some_and(|told| told.contains("so it does: no")));
-        assert_eq!(known.learn(Ok(false)), None);
-        assert!(known.learn(Err("no".to_owned())).is_some_and(|told| told.contains("so it does not: no")));
-        assert_eq!(known.learn(Err("no".to_owned())), None, "once");
-        assert!(!known.is_on());
-        assert_eq!((known.learn(Ok(true)), known.is_on()), (None, true));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One look at one registration: what the rules say, what the policies say, and what follows.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,56 +13,20 @@ use ocm_policy_abi::{EvidenceSource, Operation};
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::obligation;
 use ocm_policy_rules::review::{self, Asking};
-use ocm_policy_server::{Knowledge, Metrics, Policies};
 use serde_json::Value;
 
-use crate::clock::Clock;
-use crate::effects::{Effects, Failed};
 use crate::expiry::Looked;
-use crate::held::AutoApproval;
-use crate::hub::{Asked, Hub, Snapshot};
-use crate::keyless::Keyless;
-use crate::log::Log;
+use crate::failed::Failed;
+use crate::hub::{Asked, Snapshot};
+use crate::joins::{DECIDES, Joins, LONGEST, LOOKS};
 use crate::queue::Next;
-use crate::registrations::Registrations;
 use crate::status::{self, Said};
 use crate::step::{Judged, Ruled, judged, ruled};
 
 /// What was not read for so long is not known.
 const OLDEST: Duration = Duration::from_secs(60);
-/// How long the policies may take together.
-pub(crate) const DECIDES: Duration = Duration::from_secs(5);
-/// Whoever waits is looked at again after this time at the latest.
-pub(crate) const LONGEST: Duration = Duration::from_mins(10);
 /// A name that was used is looked at again after this time at the latest.
 const TOMBSTONE: Duration = Duration::from_hours(6);
-/// How often it is looked whether what was written has arrived.
-pub(crate) const LOOKS: Duration = Duration::from_millis(5);
-
-/// Everything that a look needs, while this process leads.
-pub(crate) struct Joins {
-    pub(crate) hub: Hub,
-    pub(crate) registrations: Registrations,
-    pub(crate) effects: Effects,
-    pub(crate) policies: Arc<Policies>,
-    pub(crate) knowledge: Arc<Knowledge>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) log: Log,
-    pub(crate) holder: String,
-    pub(crate) auto_approval: Arc<AutoApproval>,
-    /// Held by the join whose effects are to be seen before the next one is asked about.
-    pub(crate) turn: tokio::sync::Mutex<()>,
-    /// How often each was answered with hold.
-    pub(crate) attempts: Mutex<HashMap<String, u32>>,
-    pub(crate) clock: Clock,
-    /// Accepted clusters that no policy limits.
-    pub(crate) unlimited: Mutex<Unlimited>,
-    /// Clusters of which no key is known and none is noted yet.
-    pub(crate) keyless: Mutex<Keyless>,
-}
-
-/// Of clusters by name, the UID and the generation of the policies that were asked.
-pub(crate) type Unlimited = HashMap<String, (Option<String>, u64)>;
 
 /// A cluster and the request that it is to join with.
 struct Subject<'s> {

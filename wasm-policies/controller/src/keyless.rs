@@ -1,7 +1,6 @@
 //! Clusters that are in and of which no key is known: their certificates were approved before anybody noted keys, and the hub
 //! has collected the requests since. An unknown key is noted of each, so that its name counts as used after it is removed.
 
-use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,23 +12,13 @@ use ocm_api::registration::RegistrationStatus;
 use ocm_core::csr::Settings;
 use tokio::time::Instant;
 
-use crate::effects::Failed;
+use crate::failed::Failed;
 use crate::hub::Snapshot;
-use crate::join::Joins;
+use crate::joins::{Joins, Keyless, Seen};
 use crate::status;
 
 /// For so long a request that tells the key may still be on its way: twice what is known of requests may be old.
 const ARRIVES: Duration = Duration::from_mins(2);
-
-/// A cluster of which no key is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    uid: Option<String>,
-    since: Instant,
-}
-
-/// Those of which an unknown key is not noted yet, by name.
-pub(crate) type Keyless = HashMap<String, Seen>;
 
 /// What follows from what is known of the keys of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,19 +13,23 @@
 //! looks comes to the same end.
 
 mod attempts;
+mod auto_approval;
 mod clock;
 mod controller;
 mod effects;
 mod enforcement;
 mod expiry;
+mod failed;
 mod held;
 mod hub;
 mod join;
+mod joins;
 mod keyless;
 mod lease;
 mod listing;
 mod log;
 mod modules;
+mod parts;
 mod policy_status;
 mod queue;
 mod registrations;
@@ -34,5 +38,6 @@ mod status;
 mod step;
 mod store;
 
-pub use controller::{Controller, Parts};
+pub use controller::Controller;
 pub use lease::{Holder, LeaseName};
+pub use parts::Parts;

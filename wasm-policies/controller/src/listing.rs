@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-use crate::effects::Failed;
+use crate::failed::Failed;
 
 /// UID and resource version of each request.
 pub(crate) type Versions = Vec<(Option<String>, Option<String>)>;

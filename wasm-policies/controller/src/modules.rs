@@ -20,9 +20,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::attempts::{Attempts, Trouble};
-use crate::controller::Parts;
-use crate::effects::{Effects, Failed};
+use crate::effects::Effects;
+use crate::failed::Failed;
 use crate::lease::Leadership;
+use crate::parts::Parts;
 
 /// How often it is looked whether policies name other modules.
 const TICK: Duration = Duration::from_millis(500);

@@ -12,7 +12,8 @@ use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use ocm_api::Registration;
 use ocm_api::registration::{RegistrationNotAsked, RegistrationSpec, RegistrationStatus};
 
-use crate::effects::{Effects, Failed};
+use crate::effects::Effects;
+use crate::failed::Failed;
 use crate::status::is_same;
 
 /// Why an acceptance that has to end does not begin.

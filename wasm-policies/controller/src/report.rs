@@ -18,12 +18,13 @@ use ocm_policy_server::State;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::controller::Parts;
-use crate::effects::{Effects, Failed};
+use crate::auto_approval::AutoApproval;
+use crate::effects::Effects;
 use crate::enforcement::{Enforcement, Problem, UNKNOWN, look};
-use crate::held::AutoApproval;
+use crate::failed::Failed;
 use crate::lease::Leadership;
 use crate::modules::Modules;
+use crate::parts::Parts;
 use crate::policy_status::status;
 
 /// How often it is looked whether policies have changed.

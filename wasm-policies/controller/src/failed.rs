@@ -1,0 +1,54 @@
+//! Why something was not written to the hub.
+
+/// Why something was not written.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    /// This process is not the one that acts.
+    #[error("another controller acts")]
+    NotLeading,
+    /// What was judged is not what is there.
+    #[error("it changed in the meantime")]
+    Changed,
+    /// Nobody knows what became of it.
+    #[error("the hub has not answered in time")]
+    Late,
+    /// The hub said no.
+    #[error("the hub refused it: {0}")]
+    Refused(String),
+    /// This process may not do it.
+    #[error("the hub refused it: {0}")]
+    Forbidden(String),
+    /// The hub finds it wrong, or what a patch says of the object does not hold.
+    #[error("the hub finds it invalid: {0}")]
+    Invalid(String),
+}
+
+/// What an error of a request comes to.
+pub(crate) fn failed(error: &kube::Error) -> Failed {
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 404 | 409) => Failed::Changed,
+        kube::Error::Api(status) if status.code == 403 => Failed::Forbidden(ocm_kube::explain(error).to_string()),
+        kube::Error::Api(status) if status.code == 422 => Failed::Invalid(ocm_kube::explain(error).to_string()),
+        kube::Error::Api(status) if status.code == 504 => Failed::Late,
+        error => Failed::Refused(ocm_kube::explain(error).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_hub_finds_wrong_is_told_and_not_tried_as_if_something_had_changed() {
+        let status = |code: u16, message: &str| {
+            kube::Error::Api(Box::new(kube::core::Status::failure(message, "Invalid").with_code(code)))
+        };
+        assert!(
+            matches!(failed(&status(422, "status.kind: too long")), Failed::Invalid(why) if why.contains("too long"))
+        );
+        assert!(matches!(failed(&status(409, "conflict")), Failed::Changed));
+        assert!(matches!(failed(&status(404, "gone")), Failed::Changed));
+        assert!(matches!(failed(&status(403, "no")), Failed::Forbidden(_)));
+        assert!(matches!(failed(&status(503, "later")), Failed::Refused(_)));
+    }
+}

@@ -1,0 +1,57 @@
+//! What a look at a registration needs, and what looks know of each other.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ocm_policy_server::{Knowledge, Metrics, Policies};
+use tokio::time::Instant;
+
+use crate::auto_approval::AutoApproval;
+use crate::clock::Clock;
+use crate::effects::Effects;
+use crate::hub::Hub;
+use crate::log::Log;
+use crate::registrations::Registrations;
+
+/// How long the policies may take together.
+pub(crate) const DECIDES: Duration = Duration::from_secs(5);
+/// Whoever waits is looked at again after this time at the latest.
+pub(crate) const LONGEST: Duration = Duration::from_mins(10);
+/// How often it is looked whether what was written has arrived.
+pub(crate) const LOOKS: Duration = Duration::from_millis(5);
+
+/// Everything that a look needs, while this process leads.
+pub(crate) struct Joins {
+    pub(crate) hub: Hub,
+    pub(crate) registrations: Registrations,
+    pub(crate) effects: Effects,
+    pub(crate) policies: Arc<Policies>,
+    pub(crate) knowledge: Arc<Knowledge>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) log: Log,
+    pub(crate) holder: String,
+    pub(crate) auto_approval: Arc<AutoApproval>,
+    /// Held by the join whose effects are to be seen before the next one is asked about.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+    /// How often each was answered with hold.
+    pub(crate) attempts: Mutex<HashMap<String, u32>>,
+    pub(crate) clock: Clock,
+    /// Accepted clusters that no policy limits.
+    pub(crate) unlimited: Mutex<Unlimited>,
+    /// Clusters of which no key is known and none is noted yet.
+    pub(crate) keyless: Mutex<Keyless>,
+}
+
+/// Of clusters by name, the UID and the generation of the policies that were asked.
+pub(crate) type Unlimited = HashMap<String, (Option<String>, u64)>;
+
+/// A cluster of which no key is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) uid: Option<String>,
+    pub(crate) since: Instant,
+}
+
+/// Those of which an unknown key is not noted yet, by name.
+pub(crate) type Keyless = HashMap<String, Seen>;
