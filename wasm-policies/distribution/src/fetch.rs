@@ -9,8 +9,9 @@ use crate::digest::Digest;
 use crate::error::{Error, ErrorKind};
 use crate::image::Image;
 use crate::reference::Reference;
-use crate::registry::{Registry, Trust};
-use crate::signature::{PublicKey, Signature, Unverified};
+use crate::registry::Registry;
+use crate::signature::{PublicKey, Signature, verify};
+use crate::trust::Trust;
 
 /// What was fetched of an image: all that is needed to judge it again.
 #[derive(Clone, Debug)]
@@ -60,22 +61,6 @@ pub fn judge(source: &OciSource, manifest: &[u8], signatures: &[Signature]) -> R
         verify(&reference, &key, signatures, &found)?;
     }
     Image::read(manifest, &reference.to_string())
-}
-
-/// Whether the image of this digest is signed by this key.
-pub(crate) fn verify(
-    reference: &Reference,
-    key: &PublicKey,
-    signatures: &[Signature],
-    digest: &Digest,
-) -> Result<(), Error> {
-    key.verify(signatures, digest).map_err(|why| {
-        let kind = match why {
-            Unverified::Unsigned => ErrorKind::Unsigned,
-            Unverified::OtherKey | Unverified::OtherImage => ErrorKind::WrongSignature,
-        };
-        Error::new(kind, format!("{reference} is not signed as it must be")).because(why)
-    })
 }
 
 fn reference(source: &OciSource) -> Result<Reference, Error> {

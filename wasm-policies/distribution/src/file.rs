@@ -9,7 +9,7 @@ use crate::MAX_MODULE;
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind};
 use crate::http::{Sent, Target, send, shown};
-use crate::registry::Trust;
+use crate::trust::Trust;
 
 /// Fetches the file that a HubPolicy names, within `limit`.
 ///

@@ -13,7 +13,7 @@ use ocm_net::{ConnectError, Endpoint, Stream};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::error::{Error, ErrorKind};
-use crate::registry::Trust;
+use crate::trust::Trust;
 
 /// How long a server may take for the TCP and TLS handshakes.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -21,6 +21,7 @@ mod push;
 mod reference;
 mod registry;
 mod signature;
+mod trust;
 
 pub use credentials::{Credentials, DockerConfig, Entry};
 pub use digest::{Digest, sha256};
@@ -30,8 +31,9 @@ pub use file::file;
 pub use image::{Image, Layout};
 pub use push::Pushed;
 pub use reference::{Reference, ReferenceError};
-pub use registry::{Registry, Trust};
+pub use registry::Registry;
 pub use signature::{KeyError, PublicKey, Signature, SigningKey, Unverified};
+pub use trust::Trust;
 
 /// Bytes of the largest module that is fetched; the engine compiles none that is larger.
 pub const MAX_MODULE: usize = 40 << 20;

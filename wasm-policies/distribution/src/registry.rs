@@ -12,40 +12,16 @@ use crate::MAX_SIGNATURES;
 use crate::credentials::Credentials;
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind};
-use crate::fetch::verify;
 use crate::http::{Answer, Sent, Target, bounded, send};
 use crate::image::{self, Image};
 use crate::reference::Reference;
-use crate::signature::{ANNOTATION, PAYLOAD, PublicKey, Signature};
+use crate::signature::{ANNOTATION, PAYLOAD, PublicKey, Signature, verify};
+use crate::trust::Trust;
 
 /// Bytes of the largest manifest and the largest answer about a token.
 pub(crate) const MOST_OF_A_MANIFEST: usize = 256 << 10;
 /// Bytes of the largest payload of a signature: all that are looked at fit into one object of a hub.
 const MOST_OF_A_PAYLOAD: usize = 8 << 10;
-
-/// Whom to trust.
-#[derive(Clone, Debug, Default)]
-pub struct Trust {
-    /// CA certificates in DER; none: those of the system.
-    pub authorities: Vec<Vec<u8>>,
-}
-
-impl Trust {
-    /// The CA certificates of a text in PEM.
-    ///
-    /// # Errors
-    /// When there is none in it.
-    pub fn pem(text: &str) -> Result<Self, Error> {
-        let found = pem::parse_many(text).unwrap_or_default();
-        let certificates = found.into_iter().filter(|one| one.tag() == "CERTIFICATE");
-        let authorities: Vec<Vec<u8>> = certificates.map(pem::Pem::into_contents).collect();
-        if authorities.is_empty() {
-            let why = "the CA certificates hold none in PEM, which begins with -----BEGIN CERTIFICATE-----";
-            return Err(Error::new(ErrorKind::Invalid, why));
-        }
-        Ok(Self { authorities })
-    }
-}
 
 /// A repository of a registry.
 pub struct Registry {
@@ -328,15 +304,5 @@ mod tests {
         let told = said(body.as_bytes()).unwrap();
         assert!(told.starts_with("a[31mx") && told.len() == 200, "{told}");
         assert_eq!((said(b"<html>"), said(br#"{"errors":[]}"#)), (None, None));
-    }
-
-    #[test]
-    fn certificates_are_needed_where_some_are_named() {
-        assert_eq!(
-            Trust::pem("none").map(|trust| trust.authorities.len()).map_err(|error| error.kind),
-            Err(ErrorKind::Invalid)
-        );
-        let two = format!("{0}{0}", pem::encode(&pem::Pem::new("CERTIFICATE", [1])));
-        assert_eq!(Trust::pem(&two).map(|trust| trust.authorities.len()), Ok(2));
     }
 }

@@ -14,6 +14,7 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::digest::Digest;
+use crate::error::{Error, ErrorKind};
 use crate::reference::Reference;
 
 /// The media type of a payload, and the annotation of its layer that holds the signature.
@@ -144,6 +145,22 @@ fn names(payload: &[u8], image: &Digest) -> bool {
     let Ok(payload) = serde_json::from_slice::<Value>(payload) else { return false };
     let critical = &payload["critical"];
     critical["type"] == TYPE && critical["image"]["docker-manifest-digest"] == image.to_string().as_str()
+}
+
+/// Whether the image of this digest is signed by this key.
+pub(crate) fn verify(
+    reference: &Reference,
+    key: &PublicKey,
+    signatures: &[Signature],
+    digest: &Digest,
+) -> Result<(), Error> {
+    key.verify(signatures, digest).map_err(|why| {
+        let kind = match why {
+            Unverified::Unsigned => ErrorKind::Unsigned,
+            Unverified::OtherKey | Unverified::OtherImage => ErrorKind::WrongSignature,
+        };
+        Error::new(kind, format!("{reference} is not signed as it must be")).because(why)
+    })
 }
 
 /// The key that signs.
