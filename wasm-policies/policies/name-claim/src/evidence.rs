@@ -10,7 +10,8 @@ use ocm_policy_sdk::rules::identity::Requester;
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{Cluster, EvidenceSource, ManifestBuilder, Request, Row, Table, time};
 
-use crate::CREATOR;
+/// Annotation of a ManagedCluster: the credential that registered it.
+pub(crate) const CREATOR: &str = "kubectl-ocm/creator-credential";
 
 const CLUSTERS: &str = "clusters";
 const CSRS: &str = "csrs";

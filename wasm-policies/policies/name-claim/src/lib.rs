@@ -10,7 +10,7 @@ use ocm_policy_sdk::{
 };
 use serde::Deserialize;
 
-use evidence::Evidence;
+use evidence::{CREATOR, Evidence};
 
 /// The policy with its settings.
 #[derive(Debug, Default, Deserialize)]
@@ -25,9 +25,6 @@ pub struct NameClaim {
     #[serde(skip)]
     rules: Settings,
 }
-
-/// Annotation of a ManagedCluster: the credential that registered it.
-const CREATOR: &str = "kubectl-ocm/creator-credential";
 
 /// What the rules may find.
 const CODES: [Code; 20] = [
