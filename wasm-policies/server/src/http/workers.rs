@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::Connection;
+use super::connection::Connection;
 
 /// Threads at most: reviews are answered elsewhere, and these only read and write.
 const MOST: usize = 8;

@@ -1,18 +1,13 @@
 //! What candidates say beside the policies in force.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
-use std::time::Duration;
 
 use ocm_policy_abi::Decision;
-use ocm_policy_engine::{Comparison, Deadline, Final};
-use ocm_policy_rules::{PolicyError, review};
+use ocm_policy_engine::Comparison;
+use ocm_policy_rules::PolicyError;
 
-use super::{CandidateState, Policies};
-use crate::metrics::OfCandidate;
+use super::CandidateState;
 
-/// How long candidates may take for one request, all together: nobody waits for them, but the next request for the room.
-const COMPARES: Duration = Duration::from_secs(2);
 /// Of so many clusters it is known what a candidate says. More are not counted.
 const MAX_CLUSTERS: usize = 10_000;
 
@@ -32,7 +27,7 @@ impl Compared {
         state.last_difference.clone_from(&self.last);
     }
 
-    fn note(&mut self, cluster: &str, comparison: &Comparison) {
+    pub(super) fn note(&mut self, cluster: &str, comparison: &Comparison) {
         if self.clusters.len() >= MAX_CLUSTERS && !self.clusters.contains_key(cluster) {
             return;
         }
@@ -54,26 +49,5 @@ fn word(result: &Result<Decision, PolicyError>) -> String {
             let codes = if codes.is_empty() { String::new() } else { format!(" ({})", codes.join(", ")) };
             format!("{}{codes}", decision.verdict.word())
         }
-    }
-}
-
-impl Policies {
-    /// Has candidates say what they would have said, and counts it. Those that differ. For after the answer.
-    pub fn compare(&self, made: &Final) -> Vec<Comparison> {
-        let mut all = made.compare(&Deadline::after(COMPARES));
-        if all.is_empty() {
-            return all;
-        }
-        let cluster = review::cluster_of(made.request());
-        let mut compared = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
-        for one in &all {
-            let labels = OfCandidate { policy: one.slot.clone(), differs: one.differs() };
-            self.metrics.comparisons.get_or_create(&labels).inc();
-            if let Some(cluster) = cluster {
-                compared.entry(one.slot.clone()).or_default().note(cluster, one);
-            }
-        }
-        all.retain(Comparison::differs);
-        all
     }
 }

@@ -1,12 +1,10 @@
 //! What questions came to, policy by policy.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
-use ocm_policy_engine::{Final, Policy};
+use ocm_policy_engine::Policy;
 use ocm_policy_rules::Answer;
-
-use super::Policies;
 
 /// Of so many last questions the time and the fuel are known.
 const RECENT: usize = 1_000;
@@ -42,11 +40,16 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    fn is_of(&self, version: &Arc<Policy>) -> bool {
+    /// Nothing yet of this version.
+    pub(super) fn of(version: &Arc<Policy>) -> Self {
+        Self { version: Arc::downgrade(version), ..Self::default() }
+    }
+
+    pub(super) fn is_of(&self, version: &Arc<Policy>) -> bool {
         Weak::as_ptr(&self.version) == Arc::as_ptr(version)
     }
 
-    fn note(&mut self, answer: Answer, micros: u64, fuel: u64) {
+    pub(super) fn note(&mut self, answer: Answer, micros: u64, fuel: u64) {
         let Decisions { allowed, held, denied, errors, no_opinion, .. } = &mut self.decisions;
         *match answer {
             Answer::Allow => allowed,
@@ -59,7 +62,7 @@ impl Counted {
         self.recent.push_front((micros, fuel));
     }
 
-    fn told(&self) -> Decisions {
+    pub(super) fn told(&self) -> Decisions {
         let sorted = |part: fn(&(u64, u64)) -> u64| {
             let mut all: Vec<u64> = self.recent.iter().map(part).collect();
             all.sort_unstable();
@@ -77,34 +80,6 @@ impl Counted {
             p99_fuel: at(&fuel, 99),
             ..self.decisions.clone()
         }
-    }
-}
-
-impl Policies {
-    /// Counts what a question came to, for [`Policies::decisions`].
-    pub fn count_decisions(&self, made: &Final) {
-        let slots = self.registry.slots();
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was said by candidates is compared, and not counted.
-        for one in made.asked().iter().filter(|one| !one.is_candidate()) {
-            let Some(Ok(active)) = slots.get(one.place()).map(|slot| &slot.active) else { continue };
-            let kept = counted.entry(one.place().to_owned()).or_default();
-            // Another version begins anew.
-            if !kept.is_of(active) {
-                *kept = Counted { version: Arc::downgrade(active), ..Counted::default() };
-            }
-            let outcome = one.outcome();
-            kept.note(Answer::of(&outcome.result).unwrap_or(Answer::NoOpinion), one.micros(), outcome.fuel);
-        }
-        counted.retain(|place, _| slots.contains_key(place));
-    }
-
-    /// What questions came to; none: it was not asked since its version is in force.
-    pub fn decisions(&self, policy: &str) -> Option<Decisions> {
-        let slots = self.registry.slots();
-        let active = slots.get(policy)?.active.as_ref().ok()?;
-        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        counted.get(policy).filter(|kept| kept.is_of(active)).map(Counted::told)
     }
 }
 

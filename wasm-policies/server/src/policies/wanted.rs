@@ -1,12 +1,57 @@
-//! From a HubPolicy to what is put in force.
+//! What administrators want in force, as their HubPolicies say it.
 
 use ocm_api::policy::{HubPolicy, Module, ModuleSource, ObjectKey};
 use ocm_core::hub_policy::{PREVIOUS, Version};
-use ocm_policy_abi::LimitsAsked;
+use ocm_policy_abi::{EditGrant, LimitsAsked};
 use ocm_policy_rules::{Enforcement, Scope, hub_policy};
 
 use super::source::{Key, Source};
-use super::{Candidate, Wanted};
+
+/// A policy as an administrator wants it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Its name, which is that of its place.
+    pub name: String,
+    /// The UID of the HubPolicy: one that was deleted and created anew is another policy.
+    pub uid: Option<String>,
+    /// The generation of the HubPolicy.
+    pub generation: i64,
+    /// Where its module is.
+    pub source: Source,
+    /// What the module's SHA-256 must be, lower-case hex.
+    pub sha256: Option<String>,
+    /// Settings, a JSON object.
+    pub settings: String,
+    /// Test cases that it has to pass; none: it has none.
+    pub tests: Option<String>,
+    /// How much its word counts.
+    pub enforcement: Enforcement,
+    /// What it is asked about.
+    pub scope: Scope,
+    /// What it may change.
+    pub edits: Vec<EditGrant>,
+    /// What it may use at most; none: what the server allows.
+    pub limits: LimitsAsked,
+    /// Where the module comes from of the version that a rollback puts in force again.
+    pub former: Option<Source>,
+    /// Another version, which is tried beside this one.
+    pub candidate: Option<Candidate>,
+}
+
+/// Another version of a policy as an administrator wants it; whatever else there is of it is as in the policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Where its module is.
+    pub source: Source,
+    /// What the module's SHA-256 must be, lower-case hex.
+    pub sha256: Option<String>,
+    /// Settings, a JSON object.
+    pub settings: String,
+    /// Test cases that it has to pass; none: it has none.
+    pub tests: Option<String>,
+    /// For how many of a hundred clusters it decides.
+    pub share: u8,
+}
 
 impl Wanted {
     /// What a HubPolicy says. Words of a newer release are taken for the strictest that this one knows, and what it
@@ -57,6 +102,19 @@ impl Wanted {
             candidate: None,
         }
     }
+
+    /// Whether both want the same in force, but for how much it counts.
+    pub(super) fn is_but_for_enforcement(&self, now: &Self) -> bool {
+        let (enforcement, generation) = (now.enforcement, now.generation);
+        let (former, candidate) = (now.former.clone(), now.candidate.clone());
+        Self { enforcement, generation, former, candidate, ..self.clone() } == *now
+    }
+
+    /// The policy with its candidate in its place.
+    pub(super) fn tried(&self, candidate: &Candidate) -> Self {
+        let Candidate { source, sha256, settings, tests, share: _ } = candidate.clone();
+        Self { source, sha256, settings, tests, former: None, candidate: None, ..self.clone() }
+    }
 }
 
 /// Where the module comes from that `policy rollback` puts in force again.
@@ -89,7 +147,6 @@ fn key(entry: &ObjectKey) -> Key {
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_abi::EditGrant;
     use ocm_policy_rules::{Mode, OnError as Counts};
     use serde_json::{Value, json};
 

@@ -1,0 +1,94 @@
+//! Takes connections: of the API server, and of probes and scrapes.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use super::connection::{BUFFER, Connection, HANDSHAKE};
+use super::workers::Workers;
+use super::{Health, Server};
+
+/// After a failure to accept, such as too many open files.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// Connections at once; an API server keeps 25 at rest for each webhook.
+const CONNECTIONS: usize = 1024;
+/// Connections of probes and scrapes at once.
+const PROBES: usize = 64;
+
+impl Server {
+    /// Serves until `end`, and then until nobody comes any more: a server that is taken out of a Service still gets
+    /// connections for seconds, and closes those that stand with its last answer to each.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener, tls: ServerConfig, end: impl Future<Output = ()>) {
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        let graceful = GracefulShutdown::new();
+        let mut workers = Workers::start();
+        let connections = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut end = std::pin::pin!(end);
+        let mut last = None;
+        loop {
+            let stop = async {
+                match last {
+                    Some(last) => tokio::time::sleep_until(last).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = &mut end, if last.is_none() => {
+                    self.draining.store(true, Ordering::Relaxed);
+                    last = Some(tokio::time::Instant::now() + self.bounds.drain);
+                }
+                () = stop => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        let Ok(place) = connections.clone().try_acquire_owned() else { continue };
+                        let connection = Connection {
+                            stream,
+                            place,
+                            server: self.clone(),
+                            acceptor: acceptor.clone(),
+                            watcher: graceful.watcher(),
+                        };
+                        workers.give(connection);
+                    }
+                    Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+                },
+            }
+        }
+        drop(listener);
+        // What does not end in time is cut off: nobody waits for it any more.
+        let _ = tokio::time::timeout(self.bounds.grace, graceful.shutdown()).await;
+    }
+}
+
+/// Serves probes and scrapes until it is dropped.
+pub async fn serve_health(listener: TcpListener, health: Arc<Health>) {
+    let connections = Arc::new(Semaphore::new(PROBES));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        };
+        let Ok(place) = connections.clone().try_acquire_owned() else { continue };
+        let health = health.clone();
+        tokio::spawn(async move {
+            let _place = place;
+            let service = service_fn(move |request| {
+                let health = health.clone();
+                async move { Ok::<_, Infallible>(health.answer(&request)) }
+            });
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_buf_size(BUFFER);
+            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}

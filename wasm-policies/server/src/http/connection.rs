@@ -1,0 +1,49 @@
+//! One connection of the API server, to its end.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::Watcher;
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_rustls::TlsAcceptor;
+
+use super::Server;
+
+/// A client that does not end its TLS handshake for so long is none.
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(5);
+/// How long a connection may rest. API servers keep theirs for 90 seconds, and one that the server closes first is a
+/// review that fails: they repeat no POST.
+const IDLE: Duration = Duration::from_secs(150);
+/// Bytes that are kept of a connection, besides bodies.
+pub(super) const BUFFER: usize = 64 << 10;
+
+/// A connection that was taken.
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) place: OwnedSemaphorePermit,
+    pub(super) server: Arc<Server>,
+    pub(super) acceptor: TlsAcceptor,
+    pub(super) watcher: Watcher,
+}
+
+impl Connection {
+    /// Serves it to its end, in a task of its own: a client that is slow is slow for itself.
+    pub(super) async fn serve(self) {
+        let Self { stream, place: _place, server, acceptor, watcher } = self;
+        let _ = stream.set_nodelay(true);
+        let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else { return };
+        let service = service_fn(move |request| {
+            let server = server.clone();
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(BUFFER);
+        // Errors of connections are the other side's: it sees them as well.
+        let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await;
+    }
+}

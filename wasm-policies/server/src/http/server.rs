@@ -1,0 +1,64 @@
+//! What answers the API server, and how much of it at once.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::deciders::Deciders;
+use crate::gate::Judge;
+use crate::metrics::Metrics;
+
+/// What the server takes on at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Reviews; one more is told to come again.
+    pub in_flight: usize,
+    /// Bytes of one review: the object before and after, each of at most 3 MiB, with what the server adds.
+    pub body: usize,
+    /// Bytes of all reviews that are being read.
+    pub bodies: usize,
+    /// How long new connections are taken after the end was announced: so long API servers may still have the address.
+    pub drain: Duration,
+    /// How long reviews that have begun may take after that.
+    pub grace: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            in_flight: 256,
+            body: 7 << 20,
+            bodies: 64 << 20,
+            drain: Duration::from_secs(12),
+            grace: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Answers the API server.
+pub struct Server {
+    pub(super) judge: Arc<dyn Judge>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) bounds: Bounds,
+    pub(super) in_flight: Arc<Semaphore>,
+    pub(super) bodies: Arc<Semaphore>,
+    pub(super) draining: AtomicBool,
+    pub(super) deciders: Deciders,
+}
+
+impl Server {
+    /// A server of what this one answers.
+    pub fn new(judge: Arc<dyn Judge>, metrics: Arc<Metrics>, bounds: Bounds) -> Arc<Self> {
+        Arc::new(Self {
+            judge,
+            metrics,
+            bounds,
+            in_flight: Arc::new(Semaphore::new(bounds.in_flight)),
+            bodies: Arc::new(Semaphore::new(bounds.bodies.min(Semaphore::MAX_PERMITS))),
+            draining: AtomicBool::new(false),
+            deciders: Deciders::start(),
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! What became of wanted policies and of their candidates.
+
+use super::wanted::Wanted;
+
+/// What became of a wanted policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The UID and the generation of the HubPolicy that this is the state of.
+    pub observed: (Option<String>, i64),
+    /// SHA-256 of the module in force, lower-case hex; none: nothing is in force but a refusal.
+    pub sha256: Option<String>,
+    /// The kind of the module in force.
+    pub kind: Option<&'static str>,
+    /// Why the newest version is not in force.
+    pub failed: Option<String>,
+    /// What that lies with.
+    pub with: With,
+    /// Whether the version that is wanted has test cases.
+    pub has_tests: bool,
+    /// What became of the candidate; none: none is wanted.
+    pub candidate: Option<CandidateState>,
+}
+
+/// What it lies with that a version is not in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum With {
+    /// The module or its settings.
+    #[default]
+    Policy,
+    /// It fails its test cases.
+    Tests,
+    /// The module was not fetched yet.
+    Fetching,
+    /// The module cannot be had: a stable word for the reason.
+    Source(&'static str),
+}
+
+/// What became of a wanted candidate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CandidateState {
+    /// SHA-256 of its module, lower-case hex; none: it is not tried.
+    pub sha256: Option<String>,
+    /// For how many of a hundred clusters it decides.
+    pub share: u8,
+    /// Why it is not tried.
+    pub failed: Option<String>,
+    /// What that lies with.
+    pub with: With,
+    /// Of how many clusters it is known what it says.
+    pub compared: u64,
+    /// Of how many of them it says something else than the policy in force.
+    pub differed: u64,
+    /// The last of them, and what both say.
+    pub last_difference: Option<String>,
+}
+
+impl State {
+    pub(super) fn of(wanted: &Wanted) -> Self {
+        let observed = (wanted.uid.clone(), wanted.generation);
+        let has_tests = wanted.tests.is_some();
+        Self { observed, sha256: None, kind: None, failed: None, with: With::Policy, has_tests, candidate: None }
+    }
+}
