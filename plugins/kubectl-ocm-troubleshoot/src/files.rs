@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ocm_checks::facts::Facts;
 use ocm_checks::snapshot::{Observed, Snapshot};
-use ocm_cli::Ui;
+use ocm_cli::{Ui, words};
 use ocm_core::name::is_cluster_name;
 use ocm_core::{Event, Failure, Narrator};
 use ocm_dump::{Input, open};
@@ -35,7 +35,7 @@ pub(crate) async fn read(from: &[Source], clusters: Vec<String>, all: bool, ui: 
 /// Looks at dumps as at clusters.
 async fn dumps(inputs: Vec<Input>, clusters: Vec<String>, all: bool, ui: &Arc<Ui>) -> Result<Snapshot, Failure> {
     let dump = ocm_dump::read(inputs)?;
-    dump.notes.into_iter().for_each(|note| ui.tell(Event::note(note)));
+    dump.notes.iter().for_each(|note| ui.tell(Event::note(words(note))));
     let names = match &dump.managed {
         None if clusters.is_empty() && !all => dump.clusters,
         _ => clusters,

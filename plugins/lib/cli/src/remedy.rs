@@ -108,6 +108,14 @@ fn what_to_type(remedy: &Remedy) -> String {
         }
         Remedy::SeeRequests(name) => format!("look at what asks for the name: kubectl ocm get csr {name} -o wide"),
         Remedy::SeePolicy(name) => format!("look at the policy: kubectl ocm policy describe {name}"),
+        Remedy::NameSides => "say which is which: --from hub=PATH --from managed=PATH".to_owned(),
+        Remedy::NameFolders => "name the folder of each: --from hub=PATH --from managed=PATH".to_owned(),
+        Remedy::NameSide(name) => {
+            let name = shell(name);
+            format!("say what it is: --from hub={name}, or --from managed={name}")
+        }
+        Remedy::ReadAsManaged(name) => format!("look at it as at a managed cluster: --from managed={}", shell(name)),
+        Remedy::WriteBundle => "write a bundle with: kubectl ocm troubleshoot CLUSTER --bundle FILE".to_owned(),
         Remedy::FindCause => "see what is wrong: kubectl ocm troubleshoot".to_owned(),
         Remedy::NameCluster => "say which cluster it is: --context NAME".to_owned(),
         Remedy::NameItsHub => "name the hub that it belongs to: --hub-context NAME".to_owned(),

@@ -86,6 +86,16 @@ pub enum Remedy {
     SeeRequests(String),
     /// Look at the policy of this name.
     SeePolicy(String),
+    /// Say of several dumps which side each shows.
+    NameSides,
+    /// Say of the parts of a dump which side each shows.
+    NameFolders,
+    /// Say which side the dump of this name shows.
+    NameSide(String),
+    /// Look at the dump of this name as at a managed cluster.
+    ReadAsManaged(String),
+    /// Write a bundle, which holds both sides.
+    WriteBundle,
     /// Find out what is wrong.
     FindCause,
     /// Go on without what does not answer.

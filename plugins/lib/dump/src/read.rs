@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use kube::Client;
-use ocm_core::{Failure, Role};
+use ocm_core::{Failure, Hint, Remedy, Role};
 use ocm_kube::Cluster;
 use ocm_net::Way;
 use tar::{Archive, EntryType, PaxExtensions};
@@ -48,7 +48,7 @@ pub struct Dump {
     /// What tells the time of the dump.
     pub clock: String,
     /// What whoever reads the report has to know of how the dump was read.
-    pub notes: Vec<String>,
+    pub notes: Vec<Hint>,
 }
 
 /// Reads dumps. Several of one cluster are joined. To be called within a runtime, for clients need one.
@@ -62,11 +62,12 @@ pub fn read(inputs: Vec<Input>) -> Result<Dump, Failure> {
     if let (Some(hub), Some(managed)) = (&of_hub, &of_managed)
         && hub.time.duration_since(managed.time).abs() > APART
     {
-        notes.push(format!(
+        let note = format!(
             "the dumps are of different times, the hub's of {} and the managed cluster's of {}: what has changed between \
              them looks like a contradiction",
             hub.time, managed.time
-        ));
+        );
+        notes.push(note.into());
     }
     // As where clusters are looked at, the hub's clock counts.
     let Some(Seen { time, place }) = of_hub.or(of_managed) else {
@@ -109,10 +110,8 @@ impl Named {
     /// Takes another dump of the same side.
     fn join(self, other: Self) -> Result<Self, Failure> {
         let (one, two) = (&self.name, &other.name);
-        let two_clusters = |why: String| {
-            Failure::usage(format!("{one} and {two} show two clusters: {why}"))
-                .hint("say which is which: --from hub=PATH --from managed=PATH")
-        };
+        let two_clusters =
+            |why: String| Failure::usage(format!("{one} and {two} show two clusters: {why}")).hint(Remedy::NameSides);
         let mut store = self.store;
         let name = format!("{one}, {two}");
         store.merge(other.store).map_err(two_clusters)?;
@@ -124,7 +123,7 @@ impl Named {
 struct Sides {
     hub: Option<Named>,
     managed: Option<Named>,
-    notes: Vec<String>,
+    notes: Vec<Hint>,
 }
 
 impl Sides {
@@ -153,11 +152,8 @@ fn sides(inputs: Vec<Input>) -> Result<Sides, Failure> {
             // A hub may manage itself, or other clusters for which it runs agents.
             (None, true, is_managed) => {
                 if is_managed {
-                    sides.notes.push(format!(
-                        "{0} shows a hub that has a Klusterlet, too: it was read as a hub; --from managed={0} looks at it as a \
-                         managed cluster",
-                        dump.name
-                    ));
+                    let note = format!("{} shows a hub that has a Klusterlet, too: it was read as a hub", dump.name);
+                    sides.notes.extend([Hint::from(note), Remedy::ReadAsManaged(dump.name.clone()).into()]);
                 }
                 Some(Side::Hub)
             }
@@ -171,7 +167,7 @@ fn sides(inputs: Vec<Input>) -> Result<Sides, Failure> {
     }
     for dump in open {
         let name = &dump.name;
-        let hint = format!("say what it is: --from hub={name}, or --from managed={name}");
+        let hint = Remedy::NameSide(name.clone());
         let side = match (&sides.hub, &sides.managed) {
             (Some(_), None) => Side::Hub,
             (None, Some(_)) => Side::Managed,
@@ -194,7 +190,7 @@ fn sides(inputs: Vec<Input>) -> Result<Sides, Failure> {
 }
 
 /// Reads one dump.
-fn load(input: Input, notes: &mut Vec<String>) -> Result<Named, Failure> {
+fn load(input: Input, notes: &mut Vec<Hint>) -> Result<Named, Failure> {
     let Input { name, content, .. } = input;
     let mut tree = Tree { name: name.clone(), ..Tree::default() };
     match content {
@@ -212,7 +208,7 @@ fn load(input: Input, notes: &mut Vec<String>) -> Result<Named, Failure> {
                 "{name} is neither a bundle of kubectl ocm troubleshoot nor a dump of objects"
             ))
             .because(why)
-            .hint("write a bundle with: kubectl ocm troubleshoot CLUSTER --bundle FILE")
+            .hint(Remedy::WriteBundle)
             .hint("or dump objects with: kubectl get KINDS --all-namespaces -o yaml"));
         }
         Content::Folder(folder) => tree.folder(&folder, &mut Vec::new())?,
@@ -382,21 +378,21 @@ impl Tree {
     }
 
     /// All of it, as one cluster.
-    fn end(self, notes: &mut Vec<String>) -> Result<Named, Failure> {
+    fn end(self, notes: &mut Vec<Hint>) -> Result<Named, Failure> {
         let Self { name, stores, links, unreadable, first, .. } = self;
         if links > 0 {
-            notes.push(format!("{links} of the files of {name} are links, which are not followed"));
+            notes.push(format!("{links} of the files of {name} are links, which are not followed").into());
         }
         if let Some(first) = first {
-            notes.push(format!("{unreadable} of the files of {name} cannot be read, of which the first is {first}"));
+            let note = format!("{unreadable} of the files of {name} cannot be read, of which the first is {first}");
+            notes.push(note.into());
         }
         let mut joined = Store::default();
         for (_, mut store) in stores {
             store.finish();
-            joined.merge(store).map_err(|why| {
-                Failure::usage(format!("{name} shows two clusters: {why}"))
-                    .hint("name the folder of each: --from hub=PATH --from managed=PATH")
-            })?;
+            joined
+                .merge(store)
+                .map_err(|why| Failure::usage(format!("{name} shows two clusters: {why}")).hint(Remedy::NameFolders))?;
         }
         if joined.len() == 0 {
             return Err(Failure::usage(format!("{name} is no must-gather: there is no object in it that is read"))
@@ -500,7 +496,8 @@ mod tests {
         assert!(files.sides(&told).unwrap().managed.unwrap().store.get(&LEASES, Some("ns"), "l").unwrap().is_some());
         let both = Files::new(&[("both", &format!("{HUB}---\n{MANAGED}"))]);
         let sides = both.sides(&[(None, "both")]).unwrap();
-        assert!(sides.hub.is_some() && sides.managed.is_none() && sides.notes[0].contains("--from managed="));
+        assert!(sides.hub.is_some() && sides.managed.is_none());
+        assert_eq!(sides.notes[1..], [Hint::from(Remedy::ReadAsManaged(files.path("both").display().to_string()))]);
     }
 
     #[test]
@@ -537,7 +534,7 @@ mod tests {
         assert!(store.knows(&CLUSTERS, None) && !store.is_managed());
         assert!(store.get(&LEASES, Some("ns"), "l").unwrap().is_some());
         assert_eq!(store.times.newest().unwrap().place, "the file timestamp");
-        let notes = sides.notes.join("\n");
+        let notes = format!("{:?}", sides.notes);
         assert!(notes.contains("1 of the files of") && notes.contains("links, which are not followed"), "{notes}");
         assert!(notes.contains("secrets.yaml: it is no YAML") && !notes.contains("canary"), "{notes}");
         // Two clusters in one folder.
