@@ -28,6 +28,8 @@ pub mod cert_manager;
 pub mod cluster;
 pub mod conditions;
 pub mod crds;
+#[cfg(feature = "schema")]
+mod field_schema;
 mod manifest;
 pub mod names;
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::Condition;
 #[cfg(feature = "schema")]
-use crate::schema;
+use crate::field_schema;
 
 /// No policy gets more fuel for one decision.
 pub const MAX_FUEL: u64 = 500_000_000;
@@ -110,7 +110,7 @@ pub struct HubPolicySpec {
     pub sha256: Option<String>,
     /// Settings of the policy, in the fields that the policy itself defines. None unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::any_object"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::any_object"))]
     pub settings: Option<Map<String, Value>>,
     /// Test cases as kubectl ocm policy test reads them, YAML. A version is put in force only if it passes all of them. Cases
     /// without settings are asked with those of the policy.
@@ -184,7 +184,7 @@ pub struct PolicyCandidate {
     pub sha256: Option<String>,
     /// Its settings. Those of the policy unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::any_object"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::any_object"))]
     pub settings: Option<Map<String, Value>>,
     /// Its test cases. Those of the policy unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -209,7 +209,7 @@ pub struct HubPolicyStatus {
     /// Loaded: the version that is wanted is in force. TestsPassed: it passes its test cases. Enforcing: the API server was seen to ask for the verdict, and
     /// requests wait for it. Degraded: something is to be done, which the message says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::conditions"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::conditions"))]
     pub conditions: Vec<Condition>,
     /// SHA-256 of the module in force, lower-case hexadecimal digits. None: what the policy judges is refused until one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, ResourceRequirement};
 #[cfg(feature = "schema")]
-use crate::schema;
+use crate::field_schema;
 
 /// What the hub's operator installs. Upstream: `ClusterManagerSpec`.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -402,7 +402,7 @@ pub struct HostnameConfig {
     pub host: String,
     /// PEM certificates that clients should trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }
 
@@ -416,7 +416,7 @@ pub struct LoadBalancerConfig {
     pub host: Option<String>,
     /// PEM certificates that clients should trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }
 
@@ -430,6 +430,6 @@ pub struct RouteConfig {
     pub host: Option<String>,
     /// PEM certificates that clients should trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, ResourceRequirement};
 #[cfg(feature = "schema")]
-use crate::schema;
+use crate::field_schema;
 
 /// What the managed cluster's operator installs. Upstream: `KlusterletSpec`.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ pub struct ServerUrl {
     pub url: String,
     /// PEM certificates of its issuer. Agents ignore them and report the ones of their own kubeconfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }
 

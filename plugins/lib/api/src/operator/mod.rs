@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Condition;
 #[cfg(feature = "schema")]
-use crate::schema;
+use crate::field_schema;
 
 /// Where the pods of an operator may run. Upstream: `NodePlacement`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct NodePlacement {
     pub node_selector: BTreeMap<String, String>,
     /// Taints that the pods tolerate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::tolerations"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::tolerations"))]
     pub tolerations: Vec<Toleration>,
 }
 
@@ -92,7 +92,7 @@ pub struct ResourceRequirement {
     pub type_: Option<ResourceQosClass>,
     /// Requests and limits of every container, used with type `ResourceRequirement`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::resource_requirements"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::resource_requirements"))]
     pub resource_requirements: Option<ResourceRequirements>,
 }
 
@@ -156,7 +156,7 @@ pub struct OperatorStatus {
     pub observed_generation: Option<i64>,
     /// Conditions; types and reasons are in `conditions`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::conditions"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "field_schema::conditions"))]
     pub conditions: Vec<Condition>,
     /// Generations of the workloads that the operator has applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
