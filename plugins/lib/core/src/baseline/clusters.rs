@@ -19,16 +19,7 @@ const ACCEPTED: &str = "object.?spec.?hubAcceptsClient.orValue(false)";
 /// OCM's webhook puts what has no set into the default one, whoever writes.
 const BY_HUB: &str = "(variables.oldSet == \"\" && variables.set == \"default\")";
 
-/// The policy; what shows that it is in force stands first.
-pub(super) fn policy(settings: &Settings) -> Policy {
-    let mut policy = rules(settings);
-    let sentence = format!("the hub uses this name itself; {}", super::mark(settings));
-    let holds = format!("!variables.created || object.metadata.name != {}", text(super::PROBE));
-    policy.checks.insert(0, Check::new(Code::NameReserved, sentence, holds));
-    policy
-}
-
-/// The policy without it.
+/// The policy, without what shows that it is in force.
 pub(super) fn rules(settings: &Settings) -> Policy {
     let mut checks = creation(settings);
     checks.extend(registration(settings));

@@ -8,17 +8,16 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_rules::Code;
 
-use super::Enforcement;
 use super::cel::text;
+use super::settings::Enforcement;
 
 /// How many letters of what others wrote are repeated.
 const SHOWN: usize = 200;
 
+/// First minor release of Kubernetes 1 that serves ValidatingAdmissionPolicies without a feature gate (KEP-3488).
+pub const FIRST_MINOR: u32 = 30;
 /// Kind of the policies.
 pub const POLICY_KIND: &str = "ValidatingAdmissionPolicy";
-/// Names of the policies, and of their bindings.
-pub const NAMES: [&str; 4] =
-    [super::clusters::NAME, super::certificate_requests::NAME, super::works::NAME, super::approvals::GUARD];
 
 /// The label of all that is ours.
 pub(super) const MARK: (&str, &str) = ("app.kubernetes.io/part-of", "kubectl-ocm");

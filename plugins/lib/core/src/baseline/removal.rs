@@ -3,7 +3,8 @@
 use ocm_api::Manifest;
 use serde_json::Value;
 
-use super::{Enforcement, Settings, approvals, certificate_requests, clusters, stages, works};
+use super::objects::stages;
+use super::{Enforcement, Settings, approvals, certificate_requests, clusters, works};
 use crate::plan::{Found, Plan};
 
 /// What [`plan`](super::plan) has made but for the definition of approvals, with which all of them would go; in the order in
