@@ -127,6 +127,13 @@ impl Certificate {
     }
 }
 
+impl Pin {
+    /// The pin of a certificate in DER; none if that is no certificate.
+    pub fn of(certificate: &[u8]) -> Option<Self> {
+        Certificate::read(certificate).map(|certificate| certificate.pin)
+    }
+}
+
 /// The attributes of a name that are text.
 fn words<'a>(attributes: impl Iterator<Item = &'a AttributeTypeAndValue<'a>>) -> Vec<String> {
     attributes.filter_map(|attribute| attribute.as_str().ok()).map(str::to_owned).collect()
@@ -348,5 +355,18 @@ mod tests {
         let (first, second) = (to_pem(std::slice::from_ref(&a)), to_pem(std::slice::from_ref(&b)));
         assert_eq!(readable(format!("{first}{broken}{key}{second}{cut}").as_bytes()), (vec![a, b], 2));
         assert_eq!((readable(b"hello"), readable(b"")), ((vec![], 0), (vec![], 0)));
+    }
+
+    #[test]
+    fn the_pin_is_that_of_the_key() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let make = |name: &str| {
+            rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap().der().to_vec()
+        };
+        let (old, renewed) = (make("a"), make("b"));
+        assert_ne!(old, renewed);
+        assert_eq!(Pin::of(&old), Pin::of(&renewed));
+        assert_ne!(Pin::of(&old), Pin::of(&certificate()));
+        assert_eq!(Pin::of(b"no certificate"), None);
     }
 }

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::certificate::Certificate;
-
 /// What a pin looks like.
 const FORM: &str = "sha256: and 64 hex digits";
 /// What stands before the digits.
@@ -24,11 +22,6 @@ pub struct NotAPin {
 }
 
 impl Pin {
-    /// The pin of a certificate in DER; none if that is no certificate.
-    pub fn of(certificate: &[u8]) -> Option<Self> {
-        Certificate::read(certificate).map(|certificate| certificate.pin)
-    }
-
     /// The pin of a `SubjectPublicKeyInfo` in DER.
     pub fn of_key(spki: &[u8]) -> Self {
         let mut pin = [0; 32];
@@ -84,18 +77,5 @@ mod tests {
             assert!(wrong.parse::<Pin>().is_err(), "{wrong}");
         }
         assert_eq!(pin.to_string().to_uppercase().replace("SHA256", "sha256").parse(), Ok(pin));
-    }
-
-    #[test]
-    fn the_pin_is_that_of_the_key() {
-        let key = rcgen::KeyPair::generate().unwrap();
-        let make = |name: &str| {
-            rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap().der().to_vec()
-        };
-        let (old, renewed) = (make("a"), make("b"));
-        assert_ne!(old, renewed);
-        assert_eq!(Pin::of(&old), Pin::of(&renewed));
-        assert_ne!(Pin::of(&old), Pin::of(&certificate()));
-        assert_eq!(Pin::of(b"no certificate"), None);
     }
 }
