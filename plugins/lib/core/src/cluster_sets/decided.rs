@@ -1,30 +1,15 @@
 //! Whether the placement controller has decided about a placement as it is now.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use jiff::Timestamp;
+use ocm_api::ManagedCluster;
 use ocm_api::cluster::TaintEffect;
 use ocm_api::conditions::{self, placement as conditions_of};
-use ocm_api::names::labels;
-use ocm_api::{ManagedCluster, PlacementDecision};
 
 use super::membership::Facts;
-use super::placements::{Match, Pool, Selection, Standing, choices, matches, tolerates, why};
+use super::placements::{Match, Pool, Standing, choices, matches, tolerates, why};
+use super::selections::Selection;
 use crate::delivery::find;
 use crate::leave::some;
-
-/// The clusters that decisions name, by namespace and name of the placement with a slash.
-pub fn decided_for(decisions: &[PlacementDecision]) -> BTreeMap<String, BTreeSet<String>> {
-    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for decision in decisions {
-        let namespace = decision.metadata.namespace.as_deref().unwrap_or_default();
-        let Some(of) = decision.metadata.labels.as_ref().and_then(|all| all.get(labels::PLACEMENT)) else { continue };
-        let names = decision.status.iter().flat_map(|status| &status.decisions).map(|one| one.cluster_name.clone());
-        // A place for which there is no cluster has no name.
-        all.entry(format!("{namespace}/{of}")).or_default().extend(names.filter(|name| !name.is_empty()));
-    }
-    all
-}
 
 /// Why the decisions about a placement may not be final; none if they are. Its status does not tell which version of it the
 /// placement controller has looked at: with facts, the decisions are compared with what it may select. `now` is the time of

@@ -9,12 +9,14 @@ mod decided;
 mod membership;
 mod namespaces;
 mod placements;
+mod selections;
 mod selector;
 
 #[cfg(test)]
 mod tests;
 
-pub use decided::{decided_for, undecided};
+pub use decided::undecided;
 pub use membership::{Facts, can_name, chooses_by_labels, holds, in_set, is_hubs_own, selector_of, set_of};
 pub use namespaces::{managed_namespaces, namespaces_with, namespaces_without};
-pub use placements::{Choice, Lost, Selection, Standing, choices, lost, selections, why};
+pub use placements::{Choice, Lost, Standing, choices, lost, why};
+pub use selections::{Selection, decided_for, selections};

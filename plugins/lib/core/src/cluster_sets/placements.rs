@@ -6,62 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 use ocm_api::cluster::{Taint, TaintEffect};
 use ocm_api::conditions::{self, placement as conditions_of};
 use ocm_api::names::annotations;
-use ocm_api::placement::{ClusterSelector, DecisionGroupStatus, Toleration, TolerationOperator};
-use ocm_api::{ManagedCluster, ManagedClusterSet, Placement, PlacementDecision};
+use ocm_api::placement::{ClusterSelector, Toleration, TolerationOperator};
+use ocm_api::{ManagedCluster, ManagedClusterSet, Placement};
 
-use super::decided::decided_for;
 use super::membership::{Facts, holds, labels_of};
+use super::selections::Selection;
 use super::selector;
 use crate::delivery::{find, leaving, told};
 use crate::leave::some;
-
-/// A placement and the clusters that it selects.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Selection {
-    /// The placement.
-    pub placement: Placement,
-    /// Names of the clusters.
-    pub clusters: BTreeSet<String>,
-}
-
-impl Selection {
-    /// Name of the placement.
-    pub fn name(&self) -> &str {
-        self.placement.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// Its namespace.
-    pub fn namespace(&self) -> &str {
-        self.placement.metadata.namespace.as_deref().unwrap_or_default()
-    }
-
-    /// Names, or else numbers, of the groups of its decisions, each with how many clusters are in it.
-    pub fn groups(&self) -> Vec<(String, i32)> {
-        let groups = self.placement.status.iter().flat_map(|status| &status.decision_groups);
-        let name = |group: &DecisionGroupStatus| match group.decision_group_name.as_deref() {
-            None | Some("") => group.decision_group_index.unwrap_or_default().to_string(),
-            Some(name) => name.to_owned(),
-        };
-        groups.map(|group| (name(group), group.cluster_count.unwrap_or_default())).collect()
-    }
-}
-
-/// Placements with what their decisions say, by namespace and name.
-pub fn selections(placements: Vec<Placement>, decisions: &[PlacementDecision]) -> Vec<Selection> {
-    let selected = decided_for(decisions);
-    let mut all: Vec<Selection> = placements
-        .into_iter()
-        .map(|placement| {
-            let meta = &placement.metadata;
-            let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
-            let key = format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default());
-            let clusters = selected.get(&key).cloned().unwrap_or_default();
-            Selection { placement, clusters }
-        })
-        .collect();
-    all.sort_by(|left, right| (left.namespace(), left.name()).cmp(&(right.namespace(), right.name())));
-    all
-}
 
 /// What a placement makes of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
