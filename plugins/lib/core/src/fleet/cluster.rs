@@ -8,7 +8,9 @@ use ocm_api::operator::{
     RegistrationDriver,
 };
 
-use super::fields::{authorities, bundle, digests, feature_gates, nodes, pull_credentials, resources, values};
+use super::fields::{
+    authorities, bundle, check_access, digests, feature_gates, nodes, pull_credentials, registry_of, resources, values,
+};
 use super::file::{Access, AddOnAuthWord, DriverWord, Entry, ModeWord};
 use super::wrong::Place;
 use super::{Files, Wrong};
@@ -180,21 +182,6 @@ fn cluster_name(wanted: Option<String>, place: &Place) -> Result<String, Wrong> 
     Ok(wanted)
 }
 
-/// Refuses a cluster that nothing names: the current context of a kubeconfig would be another one tomorrow.
-pub(super) fn check_access(access: &Access, before: &str, place: &Place) -> Result<(), Wrong> {
-    if access.context.is_none() && access.kubeconfig.is_none() {
-        return Err(place
-            .wrong(&format!("{before}context"), "nothing says which cluster it is")
-            .hint("name its context, or a kubeconfig of its own"));
-    }
-    if access.act_as.is_none() && !access.as_groups.is_empty() {
-        return Err(
-            place.wrong(&format!("{before}asGroups"), "groups to act as need a user to act as, in the field as")
-        );
-    }
-    Ok(())
-}
-
 fn mode(word: ModeWord) -> KlusterletMode {
     match word {
         ModeWord::Default => KlusterletMode::Default,
@@ -224,7 +211,7 @@ fn settings(
         name,
         mode,
         bundle: bundle(entry.bundle_version.as_deref(), place)?,
-        registry: entry.registry.as_deref().map(|text| super::hub::registry_of(text, place)).transpose()?,
+        registry: entry.registry.as_deref().map(|text| registry_of(text, place)).transpose()?,
         pull_credentials: pull_credentials(entry.image_pull_credential_file.as_deref(), place, files)?,
         create_namespace: entry.create_namespace.unwrap_or(true),
         feature_gates: feature_gates(&entry.feature_gates, GATES, place)?,

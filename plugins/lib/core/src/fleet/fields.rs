@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use ocm_api::operator::{ResourceQosClass, ResourceRequirement};
 use serde_json::{Value, json};
 
-use super::file::{QosWord, ResourcesEntry};
-use super::wrong::Place;
-use super::{Files, Wrong};
+use super::file::{Access, QosWord, ResourcesEntry};
+use super::wrong::{Place, Wrong};
 use crate::certificate;
 use crate::gates::{self, Gate, GateError};
 use crate::images::{Digests, ImagesError};
@@ -16,6 +15,24 @@ use crate::release::{Bundle, Component, DEFAULT, NotARelease};
 use crate::resources::{ResourcesError, requirement};
 use crate::scheduling::{self, Scheduling};
 use crate::values::{self, Kind, Values};
+
+/// How the files that a fleet file names are read: what stands in the field, and the contents, or why there are none.
+pub type Files<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
+
+/// Refuses a cluster that nothing names: the current context of a kubeconfig would be another one tomorrow.
+pub(super) fn check_access(access: &Access, before: &str, place: &Place) -> Result<(), Wrong> {
+    if access.context.is_none() && access.kubeconfig.is_none() {
+        return Err(place
+            .wrong(&format!("{before}context"), "nothing says which cluster it is")
+            .hint("name its context, or a kubeconfig of its own"));
+    }
+    if access.act_as.is_none() && !access.as_groups.is_empty() {
+        return Err(
+            place.wrong(&format!("{before}asGroups"), "groups to act as need a user to act as, in the field as")
+        );
+    }
+    Ok(())
+}
 
 pub(super) fn bundle(text: Option<&str>, place: &Place) -> Result<Option<Bundle>, Wrong> {
     let parse = |text: &str| {
@@ -26,6 +43,14 @@ pub(super) fn bundle(text: Option<&str>, place: &Place) -> Result<Option<Bundle>
         })
     };
     text.map(parse).transpose()
+}
+
+pub(super) fn registry_of(text: &str, place: &Place) -> Result<String, Wrong> {
+    let registry = text.trim().trim_end_matches('/');
+    if registry.is_empty() || registry.contains("://") || registry.contains(char::is_whitespace) {
+        return Err(place.wrong("registry", format!("{text:?} is not a registry such as registry.example/ocm")));
+    }
+    Ok(registry.to_owned())
 }
 
 pub(super) fn pull_credentials(

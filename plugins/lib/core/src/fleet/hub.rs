@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::cluster::check_access;
-use super::fields::{authorities, bundle, digests, feature_gates, nodes, pull_credentials, resources, values};
+use super::fields::{
+    authorities, bundle, check_access, digests, feature_gates, nodes, pull_credentials, registry_of, resources, values,
+};
 use super::file::{Access, DriverWord, EndpointWord, ExposureWord, HubEntry, InstallEntry};
 use super::wrong::Place;
 use super::{Files, Wrong};
@@ -126,14 +127,6 @@ fn options(entry: InstallEntry, place: &Place, files: Files<'_>) -> Result<Optio
         // A fleet's hub runs on itself, or is there and stays as it is.
         hosting: Hosting::default(),
     })
-}
-
-pub(super) fn registry_of(text: &str, place: &Place) -> Result<String, Wrong> {
-    let registry = text.trim().trim_end_matches('/');
-    if registry.is_empty() || registry.contains("://") || registry.contains(char::is_whitespace) {
-        return Err(place.wrong("registry", format!("{text:?} is not a registry such as registry.example/ocm")));
-    }
-    Ok(registry.to_owned())
 }
 
 fn images_of(images: BTreeMap<String, String>, place: &Place) -> Result<BTreeMap<Component, String>, Wrong> {

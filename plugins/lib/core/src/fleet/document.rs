@@ -1,0 +1,243 @@
+//! The whole file: its hub and its clusters, each with the defaults, checked against each other.
+
+use super::cluster::{self, Member};
+use super::fields::Files;
+use super::file::{self, API_VERSION, File, KIND};
+use super::hub::{self, Hub};
+use super::wrong::{Place, Wrong};
+
+/// What a fleet file says, checked as far as it can be without a cluster.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    /// The hub.
+    pub hub: Hub,
+    /// Its clusters, in the order of the file.
+    pub members: Vec<Member>,
+}
+
+/// Reads a fleet file. Of several documents, or of another kind, there is none.
+///
+/// # Errors
+/// The first thing that is wrong, with its line or its field, and what was probably meant.
+pub fn read(text: &str, files: Files<'_>) -> Result<Fleet, Wrong> {
+    let File { api_version, kind, hub, defaults, clusters } = file::parse(text)?;
+    if (api_version.as_str(), kind.as_str()) != (API_VERSION, KIND) {
+        return Err(Wrong::new(format!("it is a {kind} of {api_version}, and no {KIND} of {API_VERSION}")));
+    }
+    let hub = hub::read(hub, files)?;
+    cluster::check_defaults(&defaults)?;
+    if clusters.is_empty() {
+        return Err(Place::of("clusters", None).wrong("", "there are none"));
+    }
+    let mut members: Vec<Member> = Vec::new();
+    for (index, entry) in clusters.into_iter().enumerate() {
+        let line = entry.referenced.line();
+        let place = Place::of(format!("clusters[{index}]"), (line > 0).then_some(line));
+        cluster::check_named(&entry.value, &defaults, &place)?;
+        cluster::check_hosted(&entry.value, &defaults, &place)?;
+        let member = cluster::read(entry.value.over(&defaults), &place, files)?;
+        let name = &member.settings.name;
+        if members.iter().any(|other| other.settings.name == *name) {
+            return Err(place.wrong("name", format!("there are two clusters {name:?}")));
+        }
+        let joining = member.joining().place();
+        if let Some(other) = members.iter().find(|other| other.joining().place() == joining) {
+            let why =
+                format!("it is the same cluster as {:?}: they have one kubeconfig and context", other.settings.name);
+            return Err(place.wrong("", why));
+        }
+        members.push(member);
+    }
+    Ok(Fleet { hub, members })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use ocm_api::operator::{AddOnAuthType, KlusterletMode, RegistrationAuthType};
+
+    use super::*;
+    use crate::join::proxy::AgentProxy;
+    use crate::release::Component;
+
+    const HEAD: &str = "apiVersion: kubectl-ocm.dev/v1alpha1\nkind: Fleet\n";
+
+    /// Reads what stands behind the head; the only file that there is holds registry credentials.
+    fn fleet(text: &str) -> Result<Fleet, Wrong> {
+        let mut files = |path: &str| match path {
+            "auth.json" => Ok(br#"{"auths": {"registry.example": {"auth": "c2VjcmV0"}}}"#.to_vec()),
+            _ => Err("no such file".to_owned()),
+        };
+        read(&format!("{HEAD}{text}"), &mut files)
+    }
+
+    fn said(text: &str) -> (String, String) {
+        let wrong = fleet(text).unwrap_err();
+        (wrong.to_string(), wrong.hint.unwrap_or_default())
+    }
+
+    const TWO: &str =
+        "hub: {context: hub, install: {}}\nclusters:\n- {name: c1, context: c1}\n- {name: c2, context: c2}\n";
+
+    #[test]
+    fn what_is_not_said_is_as_for_one_cluster_that_is_accepted() {
+        let Fleet { hub, members } = fleet(TWO).unwrap();
+        assert!(hub.install.is_some_and(|options| options.create_namespace && options.bundle.is_none()));
+        assert_eq!(hub.access.context.as_deref(), Some("hub"));
+        let [one, two] = members.as_slice() else { panic!("{members:?}") };
+        assert_eq!((one.settings.name.as_str(), two.settings.name.as_str()), ("c1", "c2"));
+        assert!(one.accept && !one.itself && !one.adopt_namespace && one.settings.create_namespace);
+        assert!(one.settings.mode.is_none() && one.settings.driver.is_none() && one.proxy == AgentProxy::AsItIs);
+        let there = TWO.replace(", install: {}", "");
+        assert!(fleet(&there).unwrap().hub.install.is_none(), "a hub that is there is not installed");
+    }
+
+    #[test]
+    fn a_cluster_says_more_than_the_defaults() {
+        let text = "hub: {context: hub}\n\
+            defaults: {mode: singleton, clusterSet: all, labels: {env: test, team: a}, kubeconfig: all.yaml,\n  \
+              featureGates: {ClusterClaim: false}, tolerations: ['a:NoSchedule'], imagePullCredentialFile: auth.json}\n\
+            clusters:\n\
+            - {name: c1, context: c1}\n\
+            - {name: c2, context: c2, mode: default, clusterSet: other, labels: {env: prod}, tolerations: []}\n";
+        let members = fleet(text).unwrap().members;
+        let labels = |member: &Member| member.labels.clone();
+        let map = |pairs: [(&str, &str); 2]| -> BTreeMap<String, String> {
+            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+        };
+        assert_eq!(members[0].settings.mode, Some(KlusterletMode::Singleton));
+        assert_eq!(members[1].settings.mode, Some(KlusterletMode::Default));
+        assert_eq!(labels(&members[0]), map([("env", "test"), ("team", "a")]));
+        assert_eq!(labels(&members[1]), map([("env", "prod"), ("team", "a")]));
+        assert_eq!(members[0].settings.scheduling.tolerations.len(), 1);
+        assert!(members[1].settings.scheduling.tolerations.is_empty());
+        assert_eq!(members[0].cluster_set.as_deref(), Some("all"));
+        assert_eq!(members[1].cluster_set.as_deref(), Some("other"));
+        for member in &members {
+            assert_eq!(member.access.kubeconfig.as_deref(), Some("all.yaml"));
+            assert_eq!(
+                member.settings.feature_gates.iter().map(|(gate, on)| (gate.name, *on)).collect::<Vec<_>>(),
+                [("ClusterClaim", false)]
+            );
+            assert!(member.settings.pull_credentials.is_some() && !format!("{member:?}").contains("c2VjcmV0"));
+        }
+    }
+
+    #[test]
+    fn fields_that_are_not_known_are_named_with_their_line_and_what_was_meant() {
+        let (why, hint) = said("hub: {context: hub}\nclusters:\n- name: c1\n  context: c1\n  lables: {a: b}\n");
+        assert!(why.starts_with("line 7: ") && why.contains("\"lables\""), "{why}");
+        assert_eq!(hint, "did you mean labels?");
+        let (why, hint) = said("hub:\n  context: hub\n  instal: {}\nclusters: []\n");
+        assert!(why.starts_with("line 5: "), "{why}");
+        assert_eq!(hint, "did you mean install?");
+        let (why, hint) = said("hub: {context: hub}\nclusters: [{name: c1, context: c1, mode: hostd}]\n");
+        assert!(why.contains("\"hostd\""), "{why}");
+        assert_eq!(hint, "did you mean hosted?");
+        let (_, hint) = said("hub: {context: hub, zzzzzzzz: 1}\nclusters: []\n");
+        assert!(hint.starts_with("there are: ") && hint.contains("install"), "{hint}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_by_its_field() {
+        let cluster =
+            |members: &str| format!("hub: {{context: hub}}\nclusters:\n- {{name: c1, context: c1, {members}}}\n");
+        for (members, field) in [
+            ("bundleVersion: newest", "clusters[0].bundleVersion"),
+            ("registry: 'https://registry.example'", "clusters[0].registry"),
+            ("labels: {'a b': c}", "clusters[0].labels"),
+            ("labels: {cluster.open-cluster-management.io/clusterset: x}", "clusters[0].labels"),
+            ("clusterSet: A", "clusters[0].clusterSet"),
+            ("featureGates: {ClusterClaims: true}", "clusters[0].featureGates"),
+            ("clientCertExpirationSeconds: 600", "clusters[0].clientCertExpirationSeconds"),
+            ("resources: {limits: {cpu: 1}}", "clusters[0].resources"),
+            ("tolerations: ['a:Never']", "clusters[0].tolerations"),
+            ("nodeSelector: {'': b}", "clusters[0].nodeSelector"),
+            ("priorityClass: A_b", "clusters[0].priorityClass"),
+            ("proxyUrl: 'socks5://me:s3cr@proxy.example'", "clusters[0].proxyUrl"),
+            ("proxyCaFile: ca.crt", "clusters[0].proxyCaFile"),
+            ("grpcServer: 'hub:443'", "clusters[0].grpcServer"),
+            ("registrationAuth: grpc, grpcCaFile: missing", "clusters[0].grpcCaFile"),
+            ("registrationAuth: awsirsa, accept: false", "clusters[0].registrationAuth"),
+            ("mode: hosted", "clusters[0].managed"),
+            ("managed: {context: c2}", "clusters[0].managed"),
+            ("managedInternalAddress: true", "clusters[0].managedInternalAddress"),
+            ("mode: singleton, managedInternalAddress: true", "clusters[0].managedInternalAddress"),
+            ("asGroups: [g]", "clusters[0].asGroups"),
+            ("imagePullCredentialFile: missing", "clusters[0].imagePullCredentialFile"),
+            ("imageDigests: {work: latest}", "clusters[0].imageDigests"),
+            ("imageDigests: {worc: x}", "clusters[0].imageDigests"),
+            ("values: {workConfiguration: 1}", "clusters[0].values"),
+            ("values: {deployOption: {mode: Hosted}}", "clusters[0].values"),
+            ("hostAlias: hub.example", "clusters[0].hostAlias"),
+            ("addonTokenExpirationSeconds: 3600", "clusters[0].addonTokenExpirationSeconds"),
+        ] {
+            let (why, _) = said(&cluster(members));
+            assert!(why.starts_with(&format!("line 5: {field}: ")), "{members}: {why}");
+            assert!(!why.contains("s3cr"), "{why}");
+        }
+        for (text, part) in [
+            ("hub: {}\nclusters: [{name: c1, context: c1}]\n", "hub.context: "),
+            ("hub: {context: hub}\nclusters: []\n", "clusters: "),
+            ("hub: {context: hub}\nclusters: [{context: c1}]\n", "clusters[0].name: "),
+            ("hub: {context: hub}\nclusters: [{name: kube-system, context: c1}]\n", "clusters[0].name: "),
+            ("hub: {context: hub}\nclusters: [{name: c1}]\n", "clusters[0].context: "),
+            (
+                "hub: {context: hub}\ndefaults: {kubeconfig: all.yaml}\nclusters: [{name: c1}]\n",
+                "clusters[0].context: in the kubeconfig of all clusters",
+            ),
+            ("hub: {context: hub}\ndefaults: {name: x}\nclusters: [{name: c1, context: c1}]\n", "defaults.name: "),
+            ("hub: {context: hub}\nclusters: [{name: a, context: c1}, {name: a, context: c2}]\n", "clusters[1].name: "),
+            ("hub: {context: hub}\nclusters: [{name: a, context: c}, {name: b, context: c}]\n", "clusters[1]: "),
+            ("hub: {context: hub, install: {images: {works: x}}}\nclusters: []\n", "hub.install.images: "),
+            ("hub: {context: hub, install: {registry: 'https://x'}}\nclusters: []\n", "hub.install.registry: "),
+        ] {
+            let (why, _) = said(text);
+            assert!(why.contains(part), "{text}: {why}");
+        }
+        let other = read("apiVersion: v1\nkind: Config\nhub: {}\nclusters: []\n", &mut |_| Ok(Vec::new())).unwrap_err();
+        assert!(other.to_string().contains("no Fleet"), "{other}");
+    }
+
+    #[test]
+    fn digests_values_and_how_addons_register_are_read() {
+        let digest = format!("sha256:{}", "a".repeat(64));
+        let text = format!(
+            "hub: {{context: hub, install: {{values: {{workConfiguration: {{workDriver: kube}}}}}}}}\n\
+             defaults: {{imageDigests: {{registration: '{digest}', work: '{digest}', registration-operator: '{digest}'}},\n  \
+               values: {{registrationConfiguration: {{kubeAPIQPS: 60}}}}, hostAlias: '192.0.2.10=hub.example'}}\n\
+             clusters:\n- {{name: c1, context: c1, addonKubeclientRegistrationAuth: token}}\n"
+        );
+        let Fleet { hub, members } = fleet(&text).unwrap();
+        assert!(!hub.install.unwrap().values.is_empty());
+        let settings = &members[0].settings;
+        assert_eq!(settings.digests.of(Component::Work), Some(digest.as_str()));
+        assert_eq!(settings.values.spec()["registrationConfiguration"]["kubeAPIQPS"], 60);
+        assert_eq!(settings.host_alias.as_ref().map(|alias| alias.ip.as_str()), Some("192.0.2.10"));
+        let driver = settings.addon_driver.as_ref().and_then(|driver| driver.auth_type.clone());
+        assert_eq!(driver, Some(AddOnAuthType::Token));
+        let lacking = text.replace(&format!(", work: '{digest}'"), "");
+        assert!(said(&lacking).0.contains("it has no digest of work"), "{lacking}");
+    }
+
+    #[test]
+    fn hosted_clusters_share_the_one_that_hosts_them() {
+        let text = "hub: {context: hub}\ndefaults: {mode: hosted, registrationAuth: grpc, grpcServer: 'hub.example:443'}\n\
+            clusters:\n\
+            - {name: c1, context: hosting, managed: {context: c1}, managedInternalAddress: true}\n\
+            - {name: c2, context: hosting, managed: {kubeconfig: c2.yaml, as: me, asGroups: [g]}}\n";
+        let members = fleet(text).unwrap().members;
+        assert!(members.iter().all(|member| member.settings.is_hosted() && member.by_grpc()));
+        assert_eq!(members[1].joining().kubeconfig.as_deref(), Some("c2.yaml"));
+        assert_eq!(members[1].joining().as_groups, ["g"]);
+        assert_eq!(members.iter().map(|member| member.internal_managed).collect::<Vec<_>>(), [true, false]);
+        let of_all = "hub: {context: hub}\ndefaults: {managedInternalAddress: true}\nclusters:\n- {name: c1, context: c1}\n\
+            - {name: c2, context: c1, mode: hosted, managed: {context: c2}}\n";
+        let internal: Vec<bool> = fleet(of_all).unwrap().members.iter().map(|member| member.internal_managed).collect();
+        assert_eq!(internal, [false, true], "the defaults are for those that are hosted");
+        let driver = members[0].settings.driver.as_ref().map(|driver| driver.auth_type.clone());
+        assert_eq!(driver, Some(RegistrationAuthType::Grpc));
+        assert_eq!(members[0].grpc.server, Some(("hub.example".to_owned(), Some(443))));
+    }
+}
