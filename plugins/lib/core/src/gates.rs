@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use crate::install::feature_gates::ALL_ALPHA;
 use crate::nearest;
+
+/// Sets all alpha gates that are not set by name.
+pub const ALL_ALPHA: &str = "AllAlpha";
 
 /// The part of a ClusterManager or a Klusterlet in which a gate is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

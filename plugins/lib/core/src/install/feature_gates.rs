@@ -8,8 +8,6 @@ pub const AUTO_APPROVAL: &str = "ManagedClusterAutoApproval";
 pub const DEFAULT_CLUSTER_SET: &str = "DefaultClusterSet";
 /// Name of the gate with which the hub makes works of ManifestWorkReplicaSets.
 pub const REPLICA_SETS: &str = "ManifestWorkReplicaSet";
-/// Sets all alpha gates that are not set by name.
-pub const ALL_ALPHA: &str = "AllAlpha";
 
 /// Every gate of the hub.
 pub const GATES: &[Gate] = &[

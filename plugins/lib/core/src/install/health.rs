@@ -7,7 +7,8 @@ use ocm_api::names::{hub, namespaces, operators};
 use ocm_api::operator::{ClusterManagerMode, FeatureGate, FeatureGateMode};
 use ocm_api::{ClusterManager, Condition};
 
-use super::feature_gates::{ALL_ALPHA, AUTO_APPROVAL, DEFAULT_CLUSTER_SET, REPLICA_SETS};
+use super::feature_gates::{AUTO_APPROVAL, DEFAULT_CLUSTER_SET, REPLICA_SETS};
+use crate::gates::ALL_ALPHA;
 use crate::workload::Health;
 
 /// What a hub shows at one moment.
