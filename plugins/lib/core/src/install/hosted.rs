@@ -14,56 +14,20 @@ use super::rbac::{self, Row, binding, role};
 use super::{Driver, HubMode, Live, Options, OptionsError};
 use crate::kubeconfig::{Bootstrap, HUB_UID};
 use crate::release::Bundle;
-use crate::{Plan, Stage, account, grpc, operator};
+use crate::{Plan, Stage, account, operator};
+
+pub use super::hosting::{Hosting, WEBHOOK_PORT, Webhook};
 
 /// Name of the ClusterManager of a hosted hub, and so of the namespace of its pods, and of its controllers' accounts on the
 /// hub. It is that of other hubs' namespace: policies and rules know the accounts by it.
 pub const NAME: &str = namespaces::HUB;
 /// Annotation of the namespace of the operator's account: the UID of the namespace `kube-system` of the hosting cluster.
 pub const HOSTING_UID: &str = "kubectl-ocm/hosting-uid";
-/// The port at which the webhooks' pods listen unless something else is said. Upstream: `defaultWebhookPort`.
-pub const WEBHOOK_PORT: u16 = 9443;
 /// From this release on, the API server asks each webhook at the port at which its pods listen, and that can be chosen. Before,
 /// it asks all of them at the port of the webhook of registration. Upstream: `webhook-validatingconfiguration.yaml`.
 const OWN_PORTS: &str = "1.3.0";
 /// Ports at which only privileged processes listen on most systems.
 const PRIVILEGED: u16 = 1024;
-
-/// Where the hub's API server finds a webhook.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Webhook {
-    /// IPv4 address or host name.
-    pub host: String,
-    /// Port.
-    pub port: u16,
-}
-
-impl Webhook {
-    /// Takes `HOST[:PORT]` apart; none where it is not that, or no address that a ClusterManager can hold.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (host, port) = grpc::Address::parse(text)?;
-        let is_part = |part: &str| {
-            let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-            let bytes = part.as_bytes();
-            is_end(bytes.first()) && is_end(bytes.last()) && !part.contains(':')
-        };
-        let is_host = !text.contains("://") && !text.ends_with('/') && host.split('.').all(is_part);
-        is_host.then(|| Self { host, port: port.unwrap_or(WEBHOOK_PORT) })
-    }
-}
-
-/// What was typed about the cluster on which the hub's pods run. Whatever is empty was not.
-#[derive(Clone, Debug, Default)]
-pub struct Hosting {
-    /// On which cluster they run.
-    pub mode: Option<HubMode>,
-    /// Where the hub's API server finds the webhook of registration.
-    pub registration: Option<Webhook>,
-    /// Where it finds that of works.
-    pub work: Option<Webhook>,
-    /// How the operator reaches the hub. It is found out, and none as long as no cluster was looked at.
-    pub kubeconfig: Option<Bootstrap>,
-}
 
 /// The mode of a ClusterManager.
 pub fn mode_of(manager: &Value) -> HubMode {
@@ -271,17 +235,13 @@ mod tests {
     use crate::install::plan;
     use crate::kubeconfig::HubAddress;
 
-    fn at(text: &str) -> Option<Webhook> {
-        Webhook::parse(text)
-    }
-
     fn options(release: &str, registration: &str, work: &str) -> Options {
         Options {
             bundle: Some(Bundle::parse(release).unwrap()),
             hosting: Hosting {
                 mode: Some(HubMode::Hosted),
-                registration: at(registration),
-                work: at(work),
+                registration: Webhook::parse(registration),
+                work: Webhook::parse(work),
                 kubeconfig: Some(Bootstrap {
                     hub: HubAddress {
                         server: "https://hub:6443".to_owned(),
@@ -302,17 +262,6 @@ mod tests {
 
     fn manager(plan: &Plan) -> Value {
         plan.objects().find(|object| object.kind() == "ClusterManager").unwrap().body().clone()
-    }
-
-    #[test]
-    fn an_address_is_what_a_cluster_manager_can_hold() {
-        assert_eq!(at("10.0.0.1"), Some(Webhook { host: "10.0.0.1".to_owned(), port: 9443 }));
-        assert_eq!(at("hooks.example:443"), Some(Webhook { host: "hooks.example".to_owned(), port: 443 }));
-        for wrong in
-            ["", "https://hooks.example", "hooks.example/", "-a.example", "a..b", "a_b", "[::1]:443", "h:0", "h:x"]
-        {
-            assert_eq!(at(wrong), None, "{wrong}");
-        }
     }
 
     #[test]

@@ -12,12 +12,16 @@ mod expose;
 pub mod feature_gates;
 pub mod health;
 pub mod hosted;
+mod hosting;
 pub(crate) mod images;
+mod live;
 mod options;
 mod plan;
 pub(crate) mod rbac;
 
 pub use error::{DriverSetting, OptionsError};
-pub use options::{Driver, GrpcEndpoint, GrpcExposure, HubMode, Options};
-pub use plan::{Installation, Live, plan};
+pub use hosting::HubMode;
+pub use live::Live;
+pub use options::{Driver, GrpcEndpoint, GrpcExposure, Options};
+pub use plan::{Installation, plan};
 pub use rbac::{bootstrap_rights, operator_rights};

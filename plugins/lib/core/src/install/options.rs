@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ocm_api::operator::ResourceRequirement;
 
-use super::hosted::Hosting;
+use super::hosting::Hosting;
 use crate::gates::Gate;
 use crate::images::Digests;
 use crate::operator::PullCredentials;
@@ -61,26 +61,6 @@ pub struct Options {
     pub replicas: Option<i32>,
     /// On which cluster the hub's pods run.
     pub hosting: Hosting,
-}
-
-/// On which cluster the hub's pods run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HubMode {
-    /// On the hub itself.
-    #[default]
-    Default,
-    /// On another cluster, the hosting one.
-    Hosted,
-}
-
-impl HubMode {
-    /// The word in the ClusterManager.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Default => "Default",
-            Self::Hosted => "Hosted",
-        }
-    }
 }
 
 /// A way in which clusters register.

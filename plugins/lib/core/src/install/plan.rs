@@ -10,20 +10,9 @@ use ocm_api::{Manifest, crds};
 use serde_json::Value;
 
 use super::images::{Images, SERVER};
-use super::{HubMode, Options, OptionsError, cluster_manager, deployment, expose, hosted, rbac};
+use super::{HubMode, Live, Options, OptionsError, cluster_manager, deployment, expose, hosted, rbac};
 use crate::release::{self, Bundle, Component};
 use crate::{Plan, Stage, images, operator};
-
-/// What the cluster holds.
-#[derive(Clone, Debug, Default)]
-pub struct Live {
-    /// The ClusterManager, if it is a hub already.
-    pub cluster_manager: Option<Value>,
-    /// The operator's Deployment.
-    pub operator: Option<Value>,
-    /// How many nodes there are, where that is known.
-    pub nodes: Option<usize>,
-}
 
 /// The plan of an installation, and what is to be said about it.
 #[derive(Clone, Debug)]
