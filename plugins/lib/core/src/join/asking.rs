@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::progress::{Expected, Snapshot};
+use super::snapshot::{Expected, Snapshot};
 use crate::csr::{Request, State};
 
 /// The agent and its requests.

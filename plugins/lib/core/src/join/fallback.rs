@@ -11,8 +11,8 @@ use ocm_api::names::secrets;
 use ocm_api::operator::RegistrationAuthType;
 use serde_json::{Value, json};
 
-use super::gates::GATES;
-use super::plan::{secret_named, set_gate};
+use super::bootstrap_secrets::secret_named;
+use super::gates::{GATES, set_gate};
 use crate::Failure;
 use crate::kubeconfig::{Bootstrap, HubAddress, Likeness, exclusive_mark};
 use crate::token::{self, Content};

@@ -1,5 +1,7 @@
 //! Feature gates of the klusterlet.
 
+use serde_json::{Value, json};
+
 use crate::gates::{Gate, Part, gate};
 
 /// Every gate of the klusterlet.
@@ -12,6 +14,20 @@ pub const GATES: &[Gate] = &[
     gate("ExecutorValidatingCaches", Part::Work, false),
     gate("RawFeedbackJsonString", Part::Work, false),
 ];
+
+/// Says in the spec of a Klusterlet whether a gate is on, in place of what it said before.
+pub(super) fn set_gate(spec: &mut Value, gate: &Gate, on: bool) {
+    let typed = json!({ "feature": gate.name, "mode": if on { "Enable" } else { "Disable" } });
+    let part = &mut spec[gate.part.member()];
+    if !part["featureGates"].is_array() {
+        part["featureGates"] = json!([]);
+    }
+    let Some(gates) = part["featureGates"].as_array_mut() else { return };
+    match gates.iter_mut().find(|live| live["feature"] == gate.name) {
+        Some(live) => *live = typed,
+        None => gates.push(typed),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -19,6 +19,7 @@
 pub mod agent;
 mod asking;
 pub mod aws;
+mod bootstrap_secrets;
 pub mod choices;
 mod driver;
 pub mod fallback;
@@ -30,11 +31,10 @@ pub(crate) mod plan;
 pub mod progress;
 pub mod proxy;
 mod rbac;
+mod snapshot;
 pub mod state;
 
+pub use bootstrap_secrets::{bootstrap_secret, bootstrap_secret_of, external_secret};
 pub use driver::{driver_of, registers_anew};
-pub use plan::{
-    CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Kubeconfigs, Live, Settings, bootstrap_secret, bootstrap_secret_of,
-    external_secret, left_as_they_are, plan,
-};
+pub use plan::{CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Kubeconfigs, Live, Settings, left_as_they_are, plan};
 pub use rbac::operator_rights;

@@ -4,9 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
-use ocm_api::names::{annotations, namespaces, operators, secrets};
+use k8s_openapi::api::core::v1::Namespace;
+use ocm_api::names::{annotations, namespaces, operators};
 use ocm_api::operator::{
     AddOnRegistrationDriver, FeatureGate, HubApiServerHostAlias, KlusterletDeployOption, KlusterletMode,
     KlusterletSpec, RegistrationConfiguration, RegistrationDriver, ResourceRequirement, ServerUrl,
@@ -14,13 +13,14 @@ use ocm_api::operator::{
 use ocm_api::{Klusterlet, Manifest, crds};
 use serde_json::{Value, json};
 
+use super::bootstrap_secrets::{bootstrap_secret, external_secret};
 use super::fallback::{self, Hubs};
-use super::gates::GATES;
+use super::gates::{GATES, set_gate};
 use super::{hosted, rbac};
 use crate::gates::{Gate, Part};
 use crate::images::Digests;
 use crate::install::deployment::sync_labels;
-use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID, exclusive_mark};
+use crate::kubeconfig::Bootstrap;
 use crate::operator::PullCredentials;
 use crate::release::{self, Bundle, Component, Image};
 use crate::scheduling::Scheduling;
@@ -201,56 +201,6 @@ fn agent_namespace_object(name: &str) -> Manifest {
     Manifest::of(&namespace)
 }
 
-/// The Secret with the kubeconfig that the agent in `namespace` registers with.
-pub fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
-    let files = (bootstrap.to_yaml(), bootstrap.grpc_config());
-    let mark = exclusive_mark(&bootstrap.token, bootstrap.exclusive);
-    bootstrap_secret_of(namespace, files, mark, bootstrap.hub.uid.as_deref())
-}
-
-/// The same Secret, with a kubeconfig as it is, and with what an agent registers with over gRPC, if it does. `mark`: what
-/// [`exclusive_mark`] says of its token; `hub`: the UID of the hub, where it is known.
-pub fn bootstrap_secret_of(
-    namespace: &str,
-    files: (String, Option<String>),
-    mark: String,
-    hub: Option<&str>,
-) -> Manifest {
-    secret_named(secrets::BOOTSTRAP_HUB_KUBECONFIG, namespace, files, mark, hub)
-}
-
-/// The same, of this name.
-pub(super) fn secret_named(
-    name: &str,
-    namespace: &str,
-    (kubeconfig, grpc_config): (String, Option<String>),
-    mark: String,
-    hub: Option<&str>,
-) -> Manifest {
-    let mut secret = Secret::default();
-    secret.metadata.name = Some(name.to_owned());
-    secret.metadata.namespace = Some(namespace.to_owned());
-    // Said in both directions: what was true of an earlier token must not stay.
-    let mut annotations = BTreeMap::from([(EXCLUSIVE_TOKEN.to_owned(), mark)]);
-    annotations.insert(HUB_UID.to_owned(), hub.unwrap_or_default().to_owned());
-    secret.metadata.annotations = Some(annotations);
-    let file = |key: &str, text: String| (key.to_owned(), ByteString(text.into_bytes()));
-    let grpc_config = grpc_config.map(|text| file(secrets::GRPC_CONFIG_KEY, text));
-    secret.data = Some([file(secrets::KUBECONFIG_KEY, kubeconfig)].into_iter().chain(grpc_config).collect());
-    // What an agent registered with over gRPC goes when it registers in another way.
-    Manifest::of(&secret).exactly()
-}
-
-/// The Secret with the kubeconfig through which the operator manages a hosted cluster, in the namespace of its agents.
-pub fn external_secret(namespace: &str, kubeconfig: &Bootstrap) -> Manifest {
-    let mut secret = Secret::default();
-    secret.metadata.name = Some(secrets::EXTERNAL_MANAGED_KUBECONFIG.to_owned());
-    secret.metadata.namespace = Some(namespace.to_owned());
-    let text = ByteString(kubeconfig.to_yaml().into_bytes());
-    secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), text)].into());
-    Manifest::of(&secret)
-}
-
 /// The image of a component beside an operator that stays as it is.
 fn beside(operator: &Value, component: Component) -> Option<String> {
     let image = Image::parse(operator::container(operator)?["image"].as_str()?);
@@ -424,22 +374,11 @@ pub(super) fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manif
     manifest
 }
 
-pub(super) fn set_gate(spec: &mut Value, gate: &Gate, on: bool) {
-    let typed = json!({ "feature": gate.name, "mode": if on { "Enable" } else { "Disable" } });
-    let part = &mut spec[gate.part.member()];
-    if !part["featureGates"].is_array() {
-        part["featureGates"] = json!([]);
-    }
-    let Some(gates) = part["featureGates"].as_array_mut() else { return };
-    match gates.iter_mut().find(|live| live["feature"] == gate.name) {
-        Some(live) => *live = typed,
-        None => gates.push(typed),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ocm_api::operator::RegistrationAuthType;
+
+    use ocm_api::names::secrets;
 
     use super::*;
     use crate::kubeconfig::HubAddress;
@@ -530,18 +469,6 @@ mod tests {
         };
         assert_eq!(keys(Some(server)), ["config.yaml", "kubeconfig"]);
         assert_eq!(keys(None), ["kubeconfig"]);
-    }
-
-    #[test]
-    fn a_secret_of_an_agent_that_leaves_grpc_carries_nothing_over() {
-        let live = json!({"metadata": {"managedFields": [{"manager": reconcile::FIELD_MANAGER, "operation": "Apply",
-            "fieldsV1": {"f:data": {"f:config.yaml": {}, "f:kubeconfig": {}}}}]},
-            "data": {"config.yaml": "bw==", "kubeconfig": "bw=="}});
-        let planned = bootstrap_secret("n", &bootstrap());
-        match reconcile::reconcile(&planned, Some(&live)) {
-            reconcile::Reconciled::Apply(sent) => assert_eq!(sent.body()["data"].get("config.yaml"), None),
-            reconcile::Reconciled::Keep(reason) => panic!("{reason}"),
-        }
     }
 
     #[test]

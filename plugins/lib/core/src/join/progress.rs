@@ -13,58 +13,13 @@ use ocm_api::ManagedCluster;
 use ocm_api::conditions::{self, klusterlet};
 use ocm_api::names::annotations;
 
-use super::agent::Credential;
 use super::asking::Asking;
-use crate::managed::{ManagedFacts, RegistrationFacts, is_recent, renewed};
+use crate::managed::{ManagedFacts, is_recent, renewed};
 use crate::phase::{Phase, standing};
 use crate::workload::Health;
 use crate::{Failure, Reason};
 
-/// How far a wait goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Goal {
-    /// The hub knows the cluster and its request: what is left is the hub's to do.
-    Registered,
-    /// The hub says that the cluster is available.
-    Available,
-}
-
-/// What both clusters show at one moment.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// The managed cluster.
-    pub managed: ManagedFacts,
-    /// What the hub shows of it.
-    pub hub: RegistrationFacts,
-    /// What the hub says to the kubeconfig that the agent registers with; none: it was not asked just now.
-    pub registrar: Option<Failure>,
-    /// What runs of agents that the cluster has in another mode, where it moves to this one: Deployments and pods.
-    pub former: Result<Vec<String>, Failure>,
-}
-
-/// Which cluster is to get how far.
-#[derive(Clone, Copy, Debug)]
-pub struct Expected<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// How far.
-    pub goal: Goal,
-    /// What the hub knows the requests of its agent by.
-    pub credential: &'a Credential,
-    /// What is known of the certificate that its agent had before, where it registers anew because its way to the hub was
-    /// changed, or because that one has ended: what the hub says of the cluster it says of that one. None: it has no other.
-    pub anew: Option<Former>,
-    /// What is known of the agents that the cluster had before, where it moves to another mode: what the hub has heard of them
-    /// says nothing of the new ones. None: it stays in its mode.
-    pub moves: Option<Former>,
-}
-
-/// An agent with the certificate that it had before it registers anew, or in the mode that the cluster leaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Former {
-    /// When the agent renewed its lease last as such, as far as that is known.
-    pub renewed: Option<Timestamp>,
-}
+pub use super::snapshot::{Expected, Former, Goal, Snapshot};
 
 /// What a snapshot comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -307,7 +262,8 @@ mod tests {
 
     use super::*;
     use crate::csr::Request;
-    use crate::managed::{AgentFacts, Asked};
+    use crate::join::agent::Credential;
+    use crate::managed::{AgentFacts, Asked, RegistrationFacts};
 
     fn now() -> Timestamp {
         Timestamp::from_second(1_000_000).unwrap()
