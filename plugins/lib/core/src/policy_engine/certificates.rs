@@ -9,7 +9,7 @@ use ocm_api::Manifest;
 use ocm_api::cert_manager::{Certificate, CertificateSpec, Issuer, PrivateKey, SecretTemplate};
 use serde_json::{Value, json};
 
-use super::{ISSUED_SECRET, MARK, WEBHOOK, within};
+use super::names::{ISSUED_SECRET, MARK, WEBHOOK, within};
 use crate::certificate::from_pem;
 
 /// The name of the webhook's Service as the API server calls it: what the serving certificate is valid for.

@@ -3,7 +3,7 @@
 use ocm_api::policy::{HubPolicySpec, ModuleSource, PolicyMode};
 use ocm_api::{HubPolicy, Manifest};
 
-use super::meta;
+use super::names::meta;
 
 /// Each is named after its module.
 pub const NAMES: [&str; 4] = ["agent-self-edit", "cluster-hygiene", "csr-hygiene", "name-claim"];

@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBind
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::{CERTIFICATES, CONTROLLER, NAMESPACE, WEBHOOK};
+use super::names::{CERTIFICATES, CONTROLLER, NAMESPACE, WEBHOOK, meta};
 
 /// The files of the documentation.
 const ROLES: &str = include_str!("../../../../../docs/rbac/policy-webhook.yaml");
@@ -35,7 +35,7 @@ fn bound(file: &str, account: &str) -> Vec<Manifest> {
 
 fn both(role: &Value, account: &str) -> [Manifest; 2] {
     let text = |member: &str| role["metadata"][member].as_str().map(str::to_owned);
-    let mut metadata = super::meta(&text("name").unwrap_or_default());
+    let mut metadata = meta(&text("name").unwrap_or_default());
     metadata.namespace = text("namespace");
     let rules = json!({"rules": role["rules"]});
     let own = match metadata.namespace {
@@ -54,7 +54,7 @@ fn both(role: &Value, account: &str) -> [Manifest; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MARK;
+    use super::super::names::MARK;
     use super::*;
 
     /// The documented roles, after a look at whether the plan holds exactly these.

@@ -5,7 +5,8 @@ use ocm_api::Manifest;
 use ocm_api::cert_manager::Issuer;
 use serde_json::json;
 
-use super::{FailurePolicy, MARK, Options, PULL_SECRET, Trust, certificate, issued_secret, outline, within};
+use super::names::{MARK, PULL_SECRET, within};
+use super::{FailurePolicy, Options, Trust, certificate, issued_secret, outline};
 use crate::plan::{Plan, Stage};
 
 /// What is deleted, in this order.

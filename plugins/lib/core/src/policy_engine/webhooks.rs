@@ -24,13 +24,16 @@ use ocm_rules::csr::CLUSTER_NAME;
 use ocm_rules::identity::GRPC_SERVER_USER;
 use serde_json::{Map, Value, json};
 
-use super::{NAMESPACE, Trust, WEBHOOK, meta};
+use super::certificates::Trust;
+use super::names::{NAMESPACE, WEBHOOK, meta};
 use crate::baseline::cel::{list, text};
 use crate::baseline::certificate_requests::KUBELET_SIGNERS;
 use crate::baseline::identities;
 use crate::certificate::{from_pem, to_base64};
 use crate::plan::{Plan, Stage};
 
+/// First minor release of Kubernetes 1 whose webhooks have match conditions without a feature gate (KEP-3716).
+pub const FIRST_MINOR: u32 = 30;
 /// The entry that judges managed clusters that are created.
 pub const REGISTER: &str = "register.policy.kubectl-ocm.dev";
 /// The entry that judges approvals of certificate requests.

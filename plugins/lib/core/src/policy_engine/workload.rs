@@ -9,7 +9,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::{CERTIFICATES, CONTROLLER, MARK, WEBHOOK, meta, within};
+use super::names::{CERTIFICATES, CONTROLLER, MARK, WEBHOOK, meta, within};
 
 /// Names of the containers, which are the roles of the program.
 const CONTAINER: &str = "webhook";
