@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ocm_core::policy_engine;
 use ocm_policy_abi::{Decision, Operation, Request, Stage, Verdict};
-use ocm_policy_engine::{Comparison, Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
+use ocm_policy_engine::{Cancellation, Comparison, Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
 use ocm_policy_rules::edits;
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Answer, PolicyError};
@@ -38,8 +38,10 @@ pub trait Judge: Send + Sync {
     /// Whether it knows what to answer by. Before that nobody objects to anything, which is no answer.
     fn is_open(&self) -> bool;
 
-    /// Answers one review. `timeout` is what the API server says in the query of the URL, `10s` for instance.
-    fn review(self: Arc<Self>, body: &[u8], stage: Stage, timeout: Option<&str>) -> Review;
+    /// Answers one review. `timeout` is what the API server says in the query of the URL, `10s` for instance. When the work
+    /// is cancelled nobody waits for the answer any more.
+    fn review(self: Arc<Self>, body: &[u8], stage: Stage, timeout: Option<&str>, cancellation: &Cancellation)
+    -> Review;
 
     /// Writes down what was decided, when the answer is on its way.
     fn note(&self, _: &Final, _: Stage) {}
@@ -183,8 +185,14 @@ impl Judge for Gate {
         self.policies.is_complete()
     }
 
-    fn review(self: Arc<Self>, body: &[u8], stage: Stage, timeout: Option<&str>) -> Review {
-        let deadline = Deadline::after(time(timeout));
+    fn review(
+        self: Arc<Self>,
+        body: &[u8],
+        stage: Stage,
+        timeout: Option<&str>,
+        cancellation: &Cancellation,
+    ) -> Review {
+        let deadline = Deadline::after(time(timeout)).or_cancelled(cancellation);
         let asked = match self.read(body, stage) {
             Ok(asked) => asked,
             Err(answer) => return Review::Answered(answer),

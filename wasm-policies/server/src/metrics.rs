@@ -1,10 +1,11 @@
 //! What a scrape finds.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_policy_abi::Decision;
-use ocm_policy_engine::Final;
+use ocm_policy_engine::{EngineLoad, Final};
 use ocm_policy_rules::{Mode, PolicyError};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -82,6 +83,11 @@ pub struct Metrics {
     enforcing: Gauge,
     hub_webhooks: Gauge,
     break_glass: Gauge,
+    queued: Gauge,
+    refused: Counter,
+    ready_instances: Gauge,
+    free_permits: Gauge,
+    preparing: Family<OfPolicy, Gauge<f64, AtomicU64>>,
 }
 
 impl Default for Metrics {
@@ -107,6 +113,11 @@ impl Default for Metrics {
             hub_webhooks: Gauge::default(),
             break_glass_admissions: Counter::default(),
             break_glass: Gauge::default(),
+            queued: Gauge::default(),
+            refused: Counter::default(),
+            ready_instances: Gauge::default(),
+            free_permits: Gauge::default(),
+            preparing: Family::default(),
         };
         registry.register("decisions", "Decisions of policies", metrics.decisions.clone());
         registry.register("decision_duration_seconds", "How long policies took", metrics.seconds.clone());
@@ -161,6 +172,27 @@ impl Default for Metrics {
             "Approvals with breakGlass that count, as the controller that acts knows them",
             metrics.break_glass.clone(),
         );
+        registry.register("queued_decisions", "Decisions that wait for others to end", metrics.queued.clone());
+        registry.register(
+            "refused_decisions",
+            "Decisions that were not made because too many others waited",
+            metrics.refused.clone(),
+        );
+        registry.register(
+            "ready_instances",
+            "Instances of policies that wait for their request",
+            metrics.ready_instances.clone(),
+        );
+        registry.register(
+            "free_permits",
+            "How many more decisions of policies that are not known to be quick could be made at once",
+            metrics.free_permits.clone(),
+        );
+        registry.register(
+            "instance_preparation_seconds",
+            "How long making the last instance took of policies that run code of their own for it",
+            metrics.preparing.clone(),
+        );
         Self { registry, ..metrics }
     }
 }
@@ -213,6 +245,21 @@ impl Metrics {
     pub fn serving_certificate(&self, ends: Option<Timestamp>) {
         #[expect(clippy::cast_precision_loss, reason = "seconds of our time are exact in a double")]
         self.certificate_ends.set(ends.map_or(0.0, |ends| ends.as_second() as f64));
+    }
+
+    /// Notes what the engine does now, and how long making the last instance took of each policy that runs code of its own
+    /// for that.
+    pub(crate) fn engine(&self, load: EngineLoad, prepared: impl IntoIterator<Item = (String, Duration)>) {
+        let EngineLoad { queued, refused, ready_instances, free_permits } = load;
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.queued.set(number(queued));
+        self.refused.inner().store(refused, Ordering::Relaxed);
+        self.ready_instances.set(number(ready_instances));
+        self.free_permits.set(number(free_permits));
+        self.preparing.clear();
+        for (policy, took) in prepared {
+            self.preparing.get_or_create(&OfPolicy { policy }).set(took.as_secs_f64());
+        }
     }
 
     /// Everything in the text format of OpenMetrics.

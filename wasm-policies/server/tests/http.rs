@@ -11,13 +11,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ocm_policy_abi::Stage;
+use ocm_policy_engine::{Cancellation, Deadline, PolicyError};
 use ocm_policy_server::{Bounds, Judge, Metrics, Policies, Review, Reviewed, Server};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use support::{Parts, names, review};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -204,7 +207,7 @@ impl Judge for Slow {
         true
     }
 
-    fn review(self: Arc<Self>, _: &[u8], _: Stage, _: Option<&str>) -> Review {
+    fn review(self: Arc<Self>, _: &[u8], _: Stage, _: Option<&str>, _: &Cancellation) -> Review {
         Review::Waits(Box::new(move || {
             let _ = self.0.lock().unwrap().recv();
             Reviewed { status: 200, body: b"{}".to_vec(), decided: None }
@@ -238,6 +241,42 @@ async fn one_review_too_many_is_told_to_come_again() {
     }
     go_on.send(()).unwrap();
     assert!(server.send("POST", "/v1/validate", "{}").await.starts_with("HTTP/1.1 200 "));
+}
+
+/// Works until nobody waits for the answer any more.
+struct Endless(UnboundedSender<Result<(), PolicyError>>);
+
+impl Judge for Endless {
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    fn review(self: Arc<Self>, _: &[u8], _: Stage, _: Option<&str>, cancellation: &Cancellation) -> Review {
+        let deadline = Deadline::after(Duration::from_secs(30)).or_cancelled(cancellation);
+        Review::Waits(Box::new(move || {
+            let _ = self.0.send(deadline.check());
+            while deadline.check().is_ok() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let _ = self.0.send(deadline.check());
+            Reviewed { status: 200, body: b"{}".to_vec(), decided: None }
+        }))
+    }
+}
+
+#[tokio::test]
+async fn work_for_a_client_that_has_gone_comes_to_an_end() {
+    let (tell, mut told) = unbounded_channel();
+    let server = serve(Arc::new(Endless(tell)), support::parts(), Bounds::default()).await;
+    let mut client = server.connect().await;
+    let body = review("c1");
+    let head = format!("POST /v1/validate HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
+    client.write_all((head + &body).as_bytes()).await.unwrap();
+    client.flush().await.unwrap();
+    let mut next = async || timeout(Duration::from_secs(10), told.recv()).await.unwrap().unwrap();
+    assert_eq!(next().await, Ok(()));
+    drop(client);
+    assert_eq!(next().await, Err(PolicyError::DeadlineExceeded));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ocm_api::policy::HubPolicySpec;
 use ocm_policy_abi::Stage;
+use ocm_policy_engine::Cancellation;
 use ocm_policy_rules::{Enforcement, Mode, OnError, Scope};
 use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Source, Wanted, With};
 use serde_json::{Value, json};
@@ -21,7 +22,8 @@ fn refused(parts: &Parts, name: &str) -> Option<String> {
 
 /// Whether what a review is about may not be, with the sentence.
 fn refused_review(parts: &Parts, review: &str) -> Option<String> {
-    let reviewed = match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None) {
+    let reviewed = match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None, &Cancellation::default())
+    {
         Review::Answered(reviewed) => reviewed,
         Review::Waits(rest) => rest(),
     };
@@ -41,7 +43,7 @@ fn counts(pattern: &str, mode: Mode) -> Wanted {
 
 /// Whether answering a review may take long.
 fn waits(parts: &Parts, review: &str) -> bool {
-    match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None) {
+    match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None, &Cancellation::default()) {
         Review::Answered(_) => false,
         Review::Waits(rest) => {
             rest();
@@ -181,10 +183,11 @@ fn tries(pattern: &str, candidate: &str, share: u8) -> Wanted {
 
 /// Asks whether a cluster may be created, and has candidates say what they would have said; how many differ.
 fn compared(parts: &Parts, name: &str) -> usize {
-    let reviewed = match parts.gate.clone().review(review(name).as_bytes(), Stage::Validating, None) {
-        Review::Answered(reviewed) => reviewed,
-        Review::Waits(rest) => rest(),
-    };
+    let reviewed =
+        match parts.gate.clone().review(review(name).as_bytes(), Stage::Validating, None, &Cancellation::default()) {
+            Review::Answered(reviewed) => reviewed,
+            Review::Waits(rest) => rest(),
+        };
     parts.policies.compare(&reviewed.decided.unwrap()).len()
 }
 

@@ -359,9 +359,9 @@ mod tests {
 
     #[test]
     fn the_pin_is_that_of_the_key() {
-        let key = rcgen::KeyPair::generate().unwrap();
+        let key = KeyPair::generate().unwrap();
         let make = |name: &str| {
-            rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap().der().to_vec()
+            CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap().der().to_vec()
         };
         let (old, renewed) = (make("a"), make("b"));
         assert_ne!(old, renewed);

@@ -61,6 +61,7 @@ impl Health {
                 missing => said(StatusCode::SERVICE_UNAVAILABLE, missing.join("\n") + "\n"),
             },
             "/metrics" => {
+                self.policies.measure_engine();
                 let mut response = said(StatusCode::OK, self.metrics.text());
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS));
                 response

@@ -10,6 +10,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use ocm_policy_abi::Stage;
+use ocm_policy_engine::Cancellation;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
@@ -37,6 +38,15 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.dec();
+    }
+}
+
+/// Ends the work on an answer when the request for it is gone: hyper drops what answers a connection that is closed.
+struct Waits(Cancellation);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 
@@ -94,11 +104,15 @@ impl Server {
                 drop((decided, room, place, counted));
             }
         };
-        self.deciders.give(Box::new(move || match judge.review(&bytes, stage, timeout.as_deref()) {
+        let waits = Waits(Cancellation::default());
+        let cancellation = waits.0.clone();
+        self.deciders.give(Box::new(move || match judge.review(&bytes, stage, timeout.as_deref(), &cancellation) {
             Review::Answered(reviewed) => end(reviewed),
             Review::Waits(decide) => drop(rest.spawn_blocking(move || end(decide()))),
         }));
-        let Ok((status, body)) = answered.await else {
+        let answered = answered.await;
+        drop(waits);
+        let Ok((status, body)) = answered else {
             return said(StatusCode::INTERNAL_SERVER_ERROR, "the review could not be answered\n");
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

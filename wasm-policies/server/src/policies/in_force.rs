@@ -226,6 +226,16 @@ impl Policies {
         self.states().into_iter().filter_map(failed).collect()
     }
 
+    /// Notes what the engine does, for a scrape.
+    pub(crate) fn measure_engine(&self) {
+        let slots = self.registry.slots();
+        let prepared = slots.iter().filter_map(|(name, slot)| {
+            let took = slot.active.as_ref().ok()?.prepared_in();
+            (!took.is_zero()).then(|| (name.clone(), took))
+        });
+        self.metrics.engine(self.loader.engine.load(), prepared);
+    }
+
     /// Makes what is in force what is wanted. What cannot be loaded leaves in force what was, no looser than before. A
     /// place in which nothing is in force yet is closed until something is.
     pub async fn apply(&self, wanted: &[Wanted]) {
