@@ -2,36 +2,13 @@
 
 use std::env::ArgsOs;
 use std::ffi::OsString;
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use crate::nearest::nearest;
-use crate::output::{FAILED, SUITE, USAGE, fail, show};
+use crate::output::{USAGE, fail, show};
+use crate::siblings::become_it;
+use crate::verbs::VERBS;
 use crate::{completion, siblings, version};
-
-/// The verbs of the suite in the order in which a cluster lives, with one line for each.
-pub(crate) const VERBS: &[(&str, &str)] = &[
-    ("install", "Install Open Cluster Management on a hub"),
-    ("token", "Create, show, list and revoke the tokens that clusters join with"),
-    ("join", "Register a cluster to a hub"),
-    ("accept", "Accept clusters that want to join, after verifying their certificate requests"),
-    ("get", "List what a hub knows of clusters with where it stands, and say what runs on a hub or a managed cluster"),
-    ("clusterset", "Make sets of clusters, put clusters into them, and bind them to namespaces"),
-    ("placement", "Create placements, which select clusters, and delete them"),
-    ("work", "Bring objects to clusters, see what became of them, and take them away"),
-    (
-        "addon",
-        "Create add-ons, enable them on clusters, see which configuration takes effect, set proxies, and disable them",
-    ),
-    ("proxy", "See which clusters can be reached through the add-on cluster-proxy, and run kubectl on one"),
-    ("troubleshoot", "Say why a cluster is not joined, and what to type next"),
-    ("tls-check", "Check the certificates of hubs and managed clusters, and tell when they expire"),
-    ("upgrade", "Bring hubs and managed clusters to a newer release"),
-    ("unjoin", "Take the agent away from a cluster, and the cluster from its hub"),
-    ("detach", "Take clusters away from a hub, from the hub's side"),
-    ("uninstall", "Take away what install has added to a hub"),
-    ("policy", "Write, build, test, run and measure policies"),
-];
 
 /// Runs what the arguments ask for; the first is the name of this program.
 pub(crate) fn main(mut arguments: ArgsOs) -> ExitCode {
@@ -110,20 +87,4 @@ fn unknown(verb: &str) -> ExitCode {
         None => "kubectl ocm --help lists the verbs".to_owned(),
     };
     fail(USAGE, &format!("kubectl ocm has no verb {verb:?}"), &hint)
-}
-
-/// Replaces this process by the binary, so that signals, terminal and exit code are its own.
-#[cfg(unix)]
-pub(crate) fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
-    use std::os::unix::process::CommandExt;
-    let error = Command::new(binary).args(arguments).env(SUITE, env!("CARGO_PKG_VERSION")).exec();
-    fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again")
-}
-
-#[cfg(not(unix))]
-pub(crate) fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
-    match Command::new(binary).args(arguments).env(SUITE, env!("CARGO_PKG_VERSION")).status() {
-        Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)),
-        Err(error) => fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again"),
-    }
 }

@@ -4,13 +4,12 @@ use std::process::ExitCode;
 
 mod completion;
 mod dispatch;
+mod nearest;
 mod output;
 mod siblings;
 mod stamp;
+mod verbs;
 mod version;
-// The rule for "did you mean" is the suite's own; compiled in here, because this binary links nothing else.
-#[path = "../../lib/core/src/nearest.rs"]
-mod nearest;
 
 fn main() -> ExitCode {
     dispatch::main(std::env::args_os())

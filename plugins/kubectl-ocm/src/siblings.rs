@@ -1,8 +1,11 @@
-//! Where the binaries of verbs are: beside this one first, then on PATH.
+//! The binaries of verbs: where they are, beside this one first, then on PATH, and how this process becomes one.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use crate::output::{FAILED, SUITE, fail};
 
 /// What every binary of a verb begins with. kubectl looks for the same names.
 pub(crate) const PREFIX: &str = "kubectl-ocm-";
@@ -69,6 +72,22 @@ fn is_executable(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_executable(path: &Path) -> bool {
     path.is_file()
+}
+
+/// Replaces this process by the binary, so that signals, terminal and exit code are its own.
+#[cfg(unix)]
+pub(crate) fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
+    use std::os::unix::process::CommandExt;
+    let error = Command::new(binary).args(arguments).env(SUITE, env!("CARGO_PKG_VERSION")).exec();
+    fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again")
+}
+
+#[cfg(not(unix))]
+pub(crate) fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
+    match Command::new(binary).args(arguments).env(SUITE, env!("CARGO_PKG_VERSION")).status() {
+        Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)),
+        Err(error) => fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again"),
+    }
 }
 
 #[cfg(test)]

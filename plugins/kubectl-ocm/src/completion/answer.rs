@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::scripts::{self, SHELLS};
-use crate::dispatch::{VERBS, become_it};
 use crate::output::show;
-use crate::siblings;
+use crate::siblings::{self, become_it};
+use crate::verbs::VERBS;
 
 /// What asks for candidates, in the place of the verb. The binaries of verbs have the same.
 pub(crate) const WORD: &str = "__complete";
