@@ -10,7 +10,7 @@ use ocm_core::{Failure, certificate, grpc};
 use ocm_flows::join::GrpcOptions;
 
 use crate::args::{AddOnAuthArg, DriverArg};
-use crate::run::read;
+use crate::files::read;
 
 /// What was typed about how the agent registers.
 pub(crate) struct Typed {

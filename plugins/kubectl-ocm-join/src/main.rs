@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod args;
 mod driver;
+mod files;
 mod fleet;
 mod further;
 mod run;

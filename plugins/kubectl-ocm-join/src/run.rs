@@ -21,6 +21,7 @@ use ocm_kube::{Cluster, Connection, HubArgs, ManagedArgs, connect};
 use secrecy::SecretString;
 
 use crate::args::{JoinArgs, ModeArg, WaitArg};
+use crate::files::read;
 use crate::further::Further;
 use crate::{driver, fleet, view};
 
@@ -267,11 +268,6 @@ impl Typed {
             }
         }
     }
-}
-
-/// Reads the file that a flag names.
-pub(crate) fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::usage(format!("cannot read {flag} {}", path.display())).because(error))
 }
 
 fn token(typed: Option<String>, file: Option<PathBuf>) -> Result<Option<String>, Failure> {
