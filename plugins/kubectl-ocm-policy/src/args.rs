@@ -1,6 +1,7 @@
 //! The command line of `kubectl ocm policy`.
 
 pub(crate) mod hub;
+mod kind;
 pub(crate) mod registry;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use ocm_kube::ClientArgs;
 use ocm_policy_abi::Operation;
 
 use self::hub::OnHub;
+pub(crate) use self::kind::KindArgs;
 use self::registry::InRegistry;
 
 /// What the command is, for its help.
@@ -285,40 +287,6 @@ pub(crate) enum TestFormat {
     Junit,
     /// Test Anything Protocol
     Tap,
-}
-
-/// What the modules are, where they do not say it.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct KindArgs {
-    /// Kind of the modules, where their content does not tell it: gatekeeper for templates of Gatekeeper
-    // Told in docs/commands/policy.md.
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub(crate) kind: Option<ModuleKind>,
-}
-
-/// Kinds that a module can be declared to be of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModuleKind {
-    /// Rego whose entry point answers with violations
-    Gatekeeper,
-    /// Rego whose entry point allows, denies or holds
-    Opa,
-    /// A policy of Kubewarden, called through waPC or started as a WASI command
-    Kubewarden,
-    /// A WASI command of our contract
-    WasiCommand,
-}
-
-impl ModuleKind {
-    /// Its word in modules.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Gatekeeper => "gatekeeper",
-            Self::Opa => "opa",
-            Self::Kubewarden => "kubewarden",
-            Self::WasiCommand => "wasi-command",
-        }
-    }
 }
 
 /// Which policies, with which settings.

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod args;
 mod ask;
+mod blocking;
 mod bundle;
 mod child;
 mod files;

@@ -8,7 +8,7 @@ use ocm_core::{Exit, Failure};
 use crate::args::hub::OnHub;
 use crate::args::registry::InRegistry;
 use crate::args::{PolicyArgs, ReplayArgs, What};
-use crate::child::{Children, Leash};
+use crate::blocking::apart;
 use crate::verbs;
 
 pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -60,16 +60,4 @@ async fn on_hub(what: OnHub, ui: Arc<Ui>) -> Result<Exit, Failure> {
         OnHub::Rollback(Described(args)) => verbs::switch::roll_back(args, ui).await,
         OnHub::Emergency(Described(args)) => verbs::emergency::run(args, ui).await,
     }
-}
-
-/// Runs and compiles modules on another thread, so that this one notices Ctrl-C whatever they do.
-pub(crate) async fn apart<T: Send + 'static>(
-    work: impl FnOnce(Children) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let leash = Leash::default();
-    let children = leash.children();
-    let done = tokio::task::spawn_blocking(move || work(children)).await;
-    let done = done.map_err(|error| Failure::other("this is a defect of kubectl ocm policy").because(error));
-    drop(leash);
-    done?
 }

@@ -7,7 +7,7 @@ use ocm_cli::list::ListArgs;
 use ocm_cli::{Described, DryRunArg, OutputArgs, PlanArgs, RemovalArgs};
 use ocm_kube::ClientArgs;
 
-use crate::args::KindArgs;
+use super::kind::KindArgs;
 
 const LIST: &str = "\
 LOADED tells whether the wanted version is in force, ENFORCING whether the API server was seen to \

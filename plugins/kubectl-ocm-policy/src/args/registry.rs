@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use ocm_cli::Described;
 
-use crate::args::KindArgs;
+use super::kind::KindArgs;
 
 const PUSH: &str = "\
 What is printed is the image with its digest, as spec.module.oci.image of a HubPolicy names it. A registry on this machine \

@@ -19,8 +19,8 @@ use serde_json::{Map, Value, json};
 
 use crate::args::KindArgs;
 use crate::args::hub::ApplyArgs;
+use crate::blocking::apart;
 use crate::load::{Loader, module};
-use crate::run::apart;
 use crate::verbs::registry::{ANSWER, credentials, reference};
 
 pub(crate) async fn run(args: ApplyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

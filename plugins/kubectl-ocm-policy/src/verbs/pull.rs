@@ -9,8 +9,8 @@ use ocm_policy_distribution::Image;
 use ocm_policy_engine::digest;
 
 use crate::args::registry::PullArgs;
+use crate::blocking::apart;
 use crate::files;
-use crate::run::apart;
 use crate::verbs::inspect::size;
 use crate::verbs::registry::{open, public_key, reference, worded};
 

@@ -8,9 +8,9 @@ use ocm_policy_distribution::{Layout, Pushed, SigningKey};
 use ocm_policy_engine::inspect;
 
 use crate::args::registry::{LayoutArg, PushArgs};
+use crate::blocking::apart;
 use crate::files;
 use crate::load::{module, refused};
-use crate::run::apart;
 use crate::verbs::registry::{open, reference, worded};
 
 pub(crate) async fn run(args: PushArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

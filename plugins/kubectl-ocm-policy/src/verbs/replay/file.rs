@@ -9,7 +9,7 @@ use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_rules::record::{Difference, Record};
 use serde_json::{Value, json};
 
-use super::{Candidate, candidates, unasked};
+use super::candidates::{Candidate, candidates, unasked};
 use crate::args::KindArgs;
 use crate::ask::Policies;
 use crate::files;

@@ -14,11 +14,11 @@ use ocm_policy_rules::Outcome;
 use ocm_policy_rules::record::{Answered, Record};
 use serde_json::{Value, json};
 
-use super::{Candidate, candidates, unasked};
+use super::candidates::{Candidate, candidates, unasked};
 use crate::args::KindArgs;
 use crate::ask::{self, Policies};
+use crate::blocking::apart;
 use crate::load::{self, Loader, refused};
-use crate::run::apart;
 
 const HEADINGS: &[&str] = &["CLUSTER", "DECIDED", "POLICY", "RECORDED", "NOW"];
 

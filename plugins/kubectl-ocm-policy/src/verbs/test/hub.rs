@@ -9,10 +9,11 @@ use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_testing::Suite;
 use serde_json::Value;
 
-use super::{Results, results, view};
+use super::cases::{Results, results};
+use super::view;
 use crate::args::TestArgs;
+use crate::blocking::apart;
 use crate::load::Loader;
-use crate::run::apart;
 use crate::verbs::apply::{CANDIDATE, FetchedModules, POLICY, fetched, module_of, read};
 
 pub(super) async fn run(args: TestArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

@@ -1,59 +1,21 @@
 //! A policy is run on its test cases: those beside its module, or those of HubPolicies in files.
 
+mod cases;
 mod hub;
 mod view;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_policy_abi::Manifest;
-use ocm_policy_engine::{Outcome, Policy, PolicyError};
-use ocm_policy_testing::{Case, Expect, Suite};
-use serde_json::json;
+use ocm_policy_testing::{Expect, Suite};
 
+use self::cases::results;
 use crate::args::TestArgs;
-use crate::ask::Policies;
+use crate::blocking::apart;
 use crate::files;
 use crate::load::{Loader, module};
-use crate::run::apart;
-
-/// What came of one case.
-struct Tested {
-    name: String,
-    line: u64,
-    /// The answer; none where the settings were refused or nothing could be asked.
-    said: Option<Said>,
-    /// Whether the policy could not be had with these settings.
-    refused: bool,
-    wrong: Vec<String>,
-    /// What the policy says now, as an expectation.
-    now: Expect,
-}
-
-/// What the policy said.
-struct Said {
-    outcome: Outcome,
-    micros: u64,
-}
-
-/// What came of all cases of one policy.
-struct Results {
-    policy: Option<Manifest>,
-    /// Where the cases stand.
-    tests: String,
-    tested: Vec<Tested>,
-    /// The codes of the manifest that no case expects; none: nobody asks for that.
-    uncovered: Option<Vec<String>>,
-}
-
-impl Results {
-    fn failed(&self) -> usize {
-        self.tested.iter().filter(|tested| !tested.wrong.is_empty()).count()
-    }
-}
 
 pub(crate) async fn run(args: TestArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     if !args.files.is_empty() {
@@ -133,61 +95,4 @@ fn find_tests(module: &Path) -> Result<PathBuf, Failure> {
         false => Err(Failure::usage(format!("there are no tests at {}", beside.display()))
             .hint("name the file with --tests FILE")),
     }
-}
-
-/// Asks every case. `load` makes the policy with settings, once for each.
-fn results(tests: String, suite: &Suite, load: impl Fn(&str) -> Result<Arc<Policy>, PolicyError>) -> Results {
-    let mut policies: HashMap<String, Result<Policies, PolicyError>> = HashMap::new();
-    let mut manifest = None;
-    let ask = |case: &Case| {
-        let load = |settings: &str| {
-            let mut one = Policies::default();
-            load(settings).and_then(|policy| one.add(Path::new(""), policy)).map(|()| one)
-        };
-        let settings = case.settings(suite);
-        match policies.entry(settings.clone()).or_insert_with(|| load(&settings)) {
-            Ok(policies) => match policies.manifests().first() {
-                Some(&own) => {
-                    manifest.get_or_insert_with(|| own.clone());
-                    one(case, policies, own)
-                }
-                None => refused(case, &PolicyError::Load("it is not there".to_owned())),
-            },
-            Err(error) => refused(case, error),
-        }
-    };
-    let tested = suite.cases.iter().map(ask).collect();
-    Results { policy: manifest, tests, tested, uncovered: None }
-}
-
-fn tested(case: &Case, wrong: Vec<String>) -> Tested {
-    let (name, line, now) = (case.name.clone(), case.line, case.expect.clone());
-    Tested { name, line, said: None, refused: false, wrong, now }
-}
-
-/// The settings were refused, or the module cannot be loaded.
-fn refused(case: &Case, error: &PolicyError) -> Tested {
-    let now = match error {
-        PolicyError::Settings(why) => case.expect.update_refusal(std::slice::from_ref(why)),
-        error => case.expect.update(&Err(error.clone())),
-    };
-    Tested { refused: true, now, ..tested(case, case.refused(error)) }
-}
-
-fn one(case: &Case, policies: &Policies, manifest: &Manifest) -> Tested {
-    let request = match case.request_for(manifest) {
-        Ok(request) => request,
-        Err(bad) => return tested(case, vec![bad.wrong]),
-    };
-    let operation = request.operation;
-    // As it is written: a case may well leave out what a hub would never leave out.
-    let answer = match policies.again(&json!(request).to_string()) {
-        Ok(answer) => answer,
-        Err(error) => return refused(case, &error),
-    };
-    let Some(asked) = answer.asked().first() else { return tested(case, vec![case.not_asked(operation)]) };
-    let said = Said { outcome: asked.outcome().clone(), micros: asked.micros() };
-    let wrong = case.wrong(manifest, &said.outcome.result);
-    let now = case.expect.update(&said.outcome.result);
-    Tested { said: Some(said), now, ..tested(case, wrong) }
 }

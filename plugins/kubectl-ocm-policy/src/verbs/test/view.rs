@@ -4,7 +4,7 @@ use ocm_cli::{Format, Table, clean};
 use ocm_core::Failure;
 use serde_json::{Value, json};
 
-use super::{Results, Tested};
+use super::cases::{Results, Tested};
 use crate::args::TestFormat;
 use crate::ask;
 
