@@ -15,8 +15,9 @@ use ocm_flows::fix as flow;
 use serde_json::{Value, json};
 
 use crate::args::{FailOn, ReportFormat};
-use crate::run::{Looks, PAUSE, exit, waits_in_vain};
-use crate::view;
+use crate::exit::{exit, waits_in_vain};
+use crate::looks::{Looks, PAUSE};
+use crate::{view, words};
 
 /// How long it looks whether what was mended is gone, without --wait: operators take a lease that is free after 26 seconds.
 const SETTLE: Duration = Duration::from_secs(60);
@@ -62,7 +63,7 @@ pub(crate) fn advertise(ui: &Ui, output: ReportFormat, snapshot: &Snapshot, repo
     let mut names: Vec<&str> = fixes.iter().flat_map(|fix| &fix.mends).map(String::as_str).collect();
     names.dedup();
     if matches!(output, ReportFormat::Table | ReportFormat::Wide) && !names.is_empty() {
-        ui.tell(Event::note(format!("the same command with --fix can mend {}", view::some_names(&names))));
+        ui.tell(Event::note(format!("the same command with --fix can mend {}", words::some_names(&names))));
     }
 }
 
@@ -80,7 +81,7 @@ pub(crate) async fn run(looks: &Looks, request: &Request, ui: &std::sync::Arc<Ui
     let Fixes { fixes, mut left } = plan(&snapshot, &report, only);
     let (fixes, denied) = flow::check(&looks.sides, fixes, ui.as_ref()).await;
     left.extend(denied);
-    let contexts = view::contexts(&snapshot);
+    let contexts = words::contexts(&snapshot);
     let text = plan_text(&fixes, &left, &contexts);
     let said = match format.is_human() {
         true => {
@@ -95,7 +96,7 @@ pub(crate) async fn run(looks: &Looks, request: &Request, ui: &std::sync::Arc<Ui
         if !said && ui.can_ask() {
             ui.say_text(&text);
         }
-        let count = view::count(fixes.len(), "change");
+        let count = words::count(fixes.len(), "change");
         if !ui.confirm(&format!("Make {} {count}?", if fixes.len() == 1 { "this" } else { "these" })).await? {
             return Err(Failure::refused("nothing was changed"));
         }
@@ -197,7 +198,7 @@ async fn settle(
         if is_left {
             looks.forget();
         }
-        ui.tell(Event::blocked("waiting until the changes show", view::headline(&report)));
+        ui.tell(Event::blocked("waiting until the changes show", words::headline(&report)));
         tokio::time::sleep(PAUSE).await;
     }
 }
@@ -229,12 +230,12 @@ impl Outcome {
 fn plan_text(fixes: &[Fix], left: &[Left], contexts: &Contexts) -> String {
     let mut text = match fixes.len() {
         0 => "Nothing that --fix can mend.\n".to_owned(),
-        count => format!("{} can be made:\n", view::count(count, "change")),
+        count => format!("{} can be made:\n", words::count(count, "change")),
     };
     for Fix { mends, change } in fixes {
         let names: Vec<&str> = mends.iter().map(String::as_str).collect();
         let place = contexts.of(change.side()).map(|context| format!(" (context {context:?})")).unwrap_or_default();
-        text += &format!("  {}: {}{}\n", view::some_names(&names), clean(&change.sentence()), clean(&place));
+        text += &format!("  {}: {}{}\n", words::some_names(&names), clean(&change.sentence()), clean(&place));
     }
     for Left { finding, why } in left {
         text += &format!("  {}: left alone, for {}\n", clean(finding), clean(why));

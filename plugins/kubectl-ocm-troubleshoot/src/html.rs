@@ -10,7 +10,7 @@ use ocm_checks::snapshot::Snapshot;
 use ocm_checks::timeline::{Moment, timeline};
 use ocm_cli::clean;
 
-use crate::view;
+use crate::words;
 
 /// The chains of how many clusters are drawn.
 const DRAWN: usize = 100;
@@ -48,9 +48,9 @@ time { font: 0.85em ui-monospace, monospace; margin-right: 0.6rem; }
 
 /// The whole file.
 pub(crate) fn report(snapshot: &Snapshot, report: &Report) -> String {
-    let words = |next: &Next| view::words(snapshot, next);
+    let words = |next: &Next| words::words(snapshot, next);
     let facts = Facts::of(snapshot);
-    let title = clean(&view::headline(report));
+    let title = clean(&words::headline(report));
     let unwell: Vec<&Standing> = report.clusters.iter().filter(|standing| !standing.way.is_well()).collect();
     let drawn: Vec<&Standing> = if report.clusters.len() <= 5 { report.clusters.iter().collect() } else { unwell };
     let page = html! {
@@ -68,7 +68,7 @@ pub(crate) fn report(snapshot: &Snapshot, report: &Report) -> String {
                     Some(clock) => { p.faint { "As of " (clean(clock)) } }
                     None => { p.faint { "Observed at " (snapshot.observed.0.to_string()) } }
                 }
-                @for line in view::headlines(report) { p { strong { (clean(&line)) } } }
+                @for line in words::headlines(report) { p { strong { (clean(&line)) } } }
                 @if !drawn.is_empty() {
                     h2 { "Where the clusters stand" }
                     @for standing in drawn.iter().take(DRAWN) { (chain(standing)) }
@@ -80,9 +80,9 @@ pub(crate) fn report(snapshot: &Snapshot, report: &Report) -> String {
                 @if report.findings.len() > FINDINGS { p.faint { (report.findings.len() - FINDINGS) " more are not shown" } }
                 (times(&facts))
                 h2 { "What was checked" }
-                p { (clean(&view::totals(report))) }
+                p { (clean(&words::totals(report))) }
                 @if !report.unknown.is_empty() {
-                    ul { @for line in view::why_all_unknown(report) { li { (clean(&line)) } } }
+                    ul { @for line in words::why_all_unknown(report) { li { (clean(&line)) } } }
                 }
                 @if !report.suppressed.is_empty() {
                     h2 { "Suppressed" }

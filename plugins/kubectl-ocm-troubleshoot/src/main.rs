@@ -4,12 +4,15 @@ use std::process::ExitCode;
 
 mod args;
 mod bundle;
+mod exit;
 mod files;
 mod fix;
 mod html;
+mod looks;
 mod run;
 mod view;
 mod watch;
+mod words;
 
 fn main() -> ExitCode {
     ocm_cli::serve_main("kubectl-ocm-troubleshoot", args::about(), run::run)

@@ -2,26 +2,22 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ocm_checks::finding::Id;
-use ocm_checks::judge::{Report, Unknown, judge};
+use ocm_checks::judge::judge;
 use ocm_checks::registry::check;
 use ocm_checks::snapshot::Snapshot;
-use ocm_checks::suppress::Suppression;
 use ocm_cli::{Stop, Ui, options};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, Reason, nearest};
 use ocm_flows::in_cluster::InCluster;
-use ocm_flows::troubleshoot::{Probed, Sides, observe, side_of};
+use ocm_flows::troubleshoot::{Sides, side_of};
 use ocm_kube::{Connection, HubArgs, connect};
 
-use crate::args::{FailOn, TroubleshootArgs};
-use crate::{bundle, files, fix, view, watch};
-
-/// Time between two looks.
-pub(crate) const PAUSE: Duration = Duration::from_secs(3);
-/// How long it goes by what the hub has answered to the credentials of agents: a token is not sent with every look.
-const PROBES: Duration = Duration::from_secs(30);
+use crate::args::TroubleshootArgs;
+use crate::exit::{exit, waits_in_vain};
+use crate::looks::{Looks, PAUSE};
+use crate::{bundle, files, fix, view, watch, words};
 
 /// Runs until done or interrupted. What was made to look from within a cluster is removed in any case.
 pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>, interrupted: Stop) -> Result<Exit, Failure> {
@@ -114,7 +110,7 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
         if until.is_some_and(|until| until.saturating_duration_since(Instant::now()) < PAUSE) {
             break (snapshot, report, Exit::TimedOut);
         }
-        ui.tell(Event::blocked("waiting for all to be well", view::headline(&report)));
+        ui.tell(Event::blocked("waiting for all to be well", words::headline(&report)));
         tokio::time::sleep(PAUSE).await;
     };
     // The report first: a file that cannot be written takes nothing away from it.
@@ -135,44 +131,6 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
     Ok(exit)
 }
 
-/// Looks at the same clusters, one after the other.
-pub(crate) struct Looks {
-    pub(crate) sides: Sides,
-    clusters: Vec<String>,
-    all_clusters: bool,
-    suppressions: Vec<Suppression>,
-    /// When the hub was last asked with credentials of agents, and what it answered.
-    probed: RefCell<Option<(Instant, Probed)>>,
-    /// How one looks from beside the agents; none: not at all.
-    in_cluster: Option<InCluster>,
-    ui: Arc<Ui>,
-}
-
-impl Looks {
-    /// What the clusters show now, and what that means.
-    pub(crate) async fn look(&self) -> Result<(Snapshot, Report), Failure> {
-        let is_known = |(at, probed): &(Instant, Probed)| {
-            at.elapsed() < PROBES && !(probed.here.is_empty() && probed.in_cluster.is_empty())
-        };
-        let known = self.probed.borrow().clone().filter(is_known);
-        let known = known.map(|(_, probed)| probed);
-        let is_asked = known.is_none();
-        let within = self.in_cluster.as_ref();
-        let snapshot = observe(&self.sides, &self.clusters, self.all_clusters, known, within, self.ui.clone()).await?;
-        if is_asked {
-            let probed = Probed { here: snapshot.probes.clone(), in_cluster: snapshot.in_cluster.clone() };
-            *self.probed.borrow_mut() = Some((Instant::now(), probed));
-        }
-        let report = judge(&snapshot, &self.suppressions);
-        Ok((snapshot, report))
-    }
-
-    /// Has the hub asked anew with the next look: what it answered before counts no longer.
-    pub(crate) fn forget(&self) {
-        *self.probed.borrow_mut() = None;
-    }
-}
-
 /// Lets commands name the contexts of whoever pastes them; those in a bundle are its author's. As where clusters are looked
 /// at, --context alone is a hub or a managed cluster, whichever there is, and with both the managed cluster.
 fn name_contexts(snapshot: &mut Snapshot, target: Option<String>, hub: Option<String>) {
@@ -185,22 +143,6 @@ fn name_contexts(snapshot: &mut Snapshot, target: Option<String>, hub: Option<St
     }
     if let Some(managed) = &mut snapshot.managed {
         managed.context = of_managed;
-    }
-}
-
-/// Whether nothing is left to wait for: rights do not come by themselves.
-pub(crate) fn waits_in_vain(report: &Report, exit: Exit) -> bool {
-    let forbidden = |unknown: &Unknown| unknown.trouble.reason == Reason::Forbidden;
-    exit == Exit::Inconclusive && report.unknown.iter().all(forbidden)
-}
-
-/// How the command ends.
-pub(crate) fn exit(report: &Report, fail_on: FailOn) -> Exit {
-    let Some(severity) = fail_on.least() else { return Exit::Ok };
-    match report.at_least(severity).next() {
-        Some(_) => Exit::Findings,
-        None if !report.unknown.is_empty() => Exit::Inconclusive,
-        None => Exit::Ok,
     }
 }
 

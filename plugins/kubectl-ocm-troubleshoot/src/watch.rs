@@ -7,7 +7,8 @@ use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator, duration};
 
 use crate::args::{FailOn, ReportFormat};
-use crate::run::{Looks, exit};
+use crate::exit::exit;
+use crate::looks::Looks;
 use crate::view;
 
 /// The shortest time between two looks: a look reads lists of the whole hub.
