@@ -1,8 +1,7 @@
 //! The binaries of Kubernetes and OCM: found, or built once from pinned Go modules into the cache.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,8 +10,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use std::{env, io};
 
-use rustix::fs::FlockOperation;
-
+use crate::cache::{cache, digest, lock, remove_entries};
 use crate::error::{Error, Trying as _};
 use crate::progress::{Observer, Progress, print};
 use crate::python::Package;
@@ -86,75 +84,6 @@ fn linker_flags() -> String {
     )
 }
 
-/// The cache directory of this project.
-pub(crate) fn cache() -> Result<PathBuf, Error> {
-    let base = match env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty()) {
-        Some(dir) => PathBuf::from(dir),
-        None => match env::var_os("HOME").filter(|v| !v.is_empty()) {
-            Some(home) => PathBuf::from(home).join(".cache"),
-            None => {
-                return Err(Error::host(
-                    "neither XDG_CACHE_HOME nor HOME is set, so there is no place for the binaries of the test \
-                     clusters; set XDG_CACHE_HOME to a directory",
-                ));
-            }
-        },
-    };
-    let dir = base.join("kubectl-ocm");
-    fs::create_dir_all(&dir).trying(|| format!("creating {}", dir.display()))?;
-    Ok(dir)
-}
-
-/// Removes entries of the cache that begin so and were not used for a while. The caller holds the lock under which
-/// they are made, so a fresh one that is half made belongs to a dead run.
-pub(crate) fn remove_entries(cache: &Path, prefix: &str, unused: Duration) {
-    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
-        let old = || entry.metadata().and_then(|meta| meta.modified()).ok()?.elapsed().ok();
-        if entry.file_name().to_string_lossy().starts_with(prefix)
-            && entry.path().is_dir()
-            && old().is_some_and(|age| age >= unused)
-        {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// A short digest that names a cache entry by what it was made from.
-pub(crate) fn digest(parts: &[&[u8]]) -> String {
-    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-    for part in parts {
-        context.update(&(part.len() as u64).to_be_bytes());
-        context.update(part);
-    }
-    hex(context.finish().as_ref())[..16].to_owned()
-}
-
-/// Hexadecimal digits of bytes.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// A lock between processes; it is released when it is dropped, or when the process ends in any way.
-pub(crate) struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
-
-/// Waits for a lock between processes; `waiting` is told when another one holds it.
-pub(crate) fn lock(file: &Path, waiting: &str, observe: Observer<'_>) -> Result<Lock, Error> {
-    let open = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(file)
-        .trying(|| format!("opening {}", file.display()))?;
-    if rustix::fs::flock(&open, FlockOperation::NonBlockingLockExclusive).is_err() {
-        observe(Progress::Said(waiting));
-        rustix::fs::flock(&open, FlockOperation::LockExclusive).trying(|| format!("locking {}", file.display()))?;
-    }
-    Ok(Lock(open))
-}
-
 /// The binaries of Kubernetes and OCM on this machine.
 #[derive(Debug)]
 pub struct Binaries {
@@ -216,7 +145,14 @@ pub fn ocm_version() -> Result<String, Error> {
 /// # Errors
 /// As [`ocm_version`].
 pub fn earlier_ocm_version() -> Result<Option<String>, Error> {
-    Ok(crate::image::minor_before(&ocm_version()?))
+    Ok(minor_before(&ocm_version()?))
+}
+
+/// The first release of the minor release before one such as `v1.2.0`; none where there is none of the same major release.
+pub(crate) fn minor_before(version: &str) -> Option<String> {
+    let (major, rest) = version.strip_prefix('v')?.split_once('.')?;
+    let minor: u32 = rest.split('.').next()?.parse().ok()?;
+    Some(format!("v{major}.{}.0", minor.checked_sub(1)?))
 }
 
 /// The release of the binaries in a directory. Those of a release know it; those that somebody built may not.

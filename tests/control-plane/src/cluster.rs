@@ -12,24 +12,13 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use serde::{Deserialize, Serialize};
-
 use crate::binaries::{API, NODE, OCM, ensure, ocm_version};
 use crate::error::{Error, Trying as _};
-use crate::order::{Message, Order, Request};
+use crate::order::{Message, Order, Request, Size};
 use crate::pki::{self, Authority};
 use crate::progress::{Observer, print};
 use crate::tool::tool;
 use crate::{image, packages};
-
-/// How much of a cluster is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Size {
-    /// etcd, API server and controller manager on the loopback address: certificates, RBAC, admission. No root.
-    Api,
-    /// A whole node that runs pods. Needs root.
-    Node,
-}
 
 /// What cluster is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]

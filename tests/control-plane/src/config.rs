@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::Size;
 use crate::error::Error;
-use crate::order::Place;
+use crate::network::PODS_BRIDGE;
+use crate::order::{Place, Size};
 use crate::pki::write;
 
 /// The socket of a node's containerd, inside the node.
 pub(crate) const CONTAINERD: &str = "/run/containerd.sock";
+
+/// The image that holds the namespaces of a pod.
+pub(crate) const PAUSE: &str = "ocm.local/pause:1";
 
 /// How much garbage programs in Go keep, in percent of what they use: processors are scarcer than memory where tests run.
 pub(crate) const GARBAGE: &str = "400";
@@ -149,7 +152,7 @@ pub(crate) fn containerd(root: &str, state: &str, socket: &str, network: Option<
     bin_dir = "{plugins}"
     conf_dir = "{config}"
 "#,
-            pause = crate::image::PAUSE
+            pause = PAUSE
         ),
     }
 }
@@ -180,7 +183,7 @@ pub(crate) fn write_all(place: &Place) -> Result<(), Error> {
         "name": "pods",
         "plugins": [
             {
-                "type": "bridge", "bridge": crate::node::PODS_BRIDGE, "isGateway": true, "ipMasq": true, "hairpinMode": true,
+                "type": "bridge", "bridge": PODS_BRIDGE, "isGateway": true, "ipMasq": true, "hairpinMode": true,
                 "ipam": {
                     "type": "host-local",
                     "dataDir": at("cni/ipam"),

@@ -18,14 +18,12 @@ use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::binaries::{OCM, cache, digest, go_architecture, hex, lock, remove_entries};
+use crate::binaries::{OCM, go_architecture, minor_before};
+use crate::cache::{cache, digest, hex, lock, remove_entries};
 use crate::config;
 use crate::error::{Error, Trying as _};
 use crate::progress::{Observer, Progress};
 use crate::run::{last_lines, run, tail};
-
-/// The image that holds the namespaces of a pod.
-pub(crate) const PAUSE: &str = "ocm.local/pause:1";
 
 /// The images that OCM asks for; they may be one and the same.
 const NAMES: [&str; 5] = ["registration-operator", "registration", "work", "placement", "addon-manager"];
@@ -61,13 +59,6 @@ pub(crate) fn names(version: &str) -> Vec<String> {
     versions.flat_map(|version| NAMES.map(|name| format!("quay.io/open-cluster-management/{name}:{version}"))).collect()
 }
 
-/// The first release of the minor release before one such as `v1.2.0`; none where there is none of the same major release.
-pub(crate) fn minor_before(version: &str) -> Option<String> {
-    let (major, rest) = version.strip_prefix('v')?.split_once('.')?;
-    let minor: u32 = rest.split('.').next()?.parse().ok()?;
-    Some(format!("v{major}.{}.0", minor.checked_sub(1)?))
-}
-
 /// The programs of upstream's base image (`ubi9/ubi-micro`) that our commands use.
 const SHELL: [&str; 3] = ["bash", "cat", "sleep"];
 
@@ -94,7 +85,7 @@ pub(crate) fn store(
         binaries.get(name).cloned().ok_or_else(|| Error::host(format!("the binary {name} is missing for the images")))
     };
     let mut images = vec![Image {
-        names: vec![PAUSE.into()],
+        names: vec![config::PAUSE.into()],
         user: "65535".into(),
         command: vec!["/pause".into()],
         files: vec![("pause".into(), file("pause")?)],

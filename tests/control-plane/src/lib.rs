@@ -17,11 +17,13 @@
 //! of OCM if it is asked to.
 
 mod binaries;
+mod cache;
 mod cluster;
 mod config;
 mod error;
 mod http;
 mod image;
+mod network;
 mod node;
 mod order;
 mod packages;
@@ -34,18 +36,12 @@ mod supervise;
 mod tool;
 
 pub use binaries::{Binaries, binaries, binaries_observed, earlier_ocm_version, go_program, go_tool, ocm_version};
-pub use cluster::{Answered, Cluster, Size, Spec, prepare_nodes, shared};
+pub use cluster::{Answered, Cluster, Spec, prepare_nodes, shared};
 pub use error::Error;
+pub use order::Size;
+pub use packages::packages;
 pub use progress::{Observer, Progress, print};
 pub use python::Package;
-
-/// Installs what a whole node needs of this machine; needs root. Starting a cluster does the same.
-///
-/// # Errors
-/// When something is missing and cannot be installed.
-pub fn packages(observe: Observer<'_>) -> Result<(), Error> {
-    packages::ensure(observe).map(drop)
-}
 
 /// The verbs by which the processes of a cluster start each other. They are no interface for people.
 #[doc(hidden)]

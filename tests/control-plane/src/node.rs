@@ -16,12 +16,12 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::error::{Error, Trying as _};
 use crate::http::Client;
-use crate::order::{Message, Place, Request};
+use crate::network::{PODS_BRIDGE, gateway};
+use crate::order::{Message, Place, Request, Size, send};
 use crate::pki::{self, Authority};
 use crate::progress::{Progress, print};
 use crate::run::tail;
-use crate::supervise::send;
-use crate::{Size, config, slots, supervise};
+use crate::{config, slots};
 
 /// Something that the first process must react to.
 enum Event {
@@ -342,9 +342,6 @@ fn mounts(place: &mut Place) -> Result<(), Error> {
     Ok(())
 }
 
-/// The bridge of the node's pods.
-pub(crate) const PODS_BRIDGE: &str = "cni0";
-
 fn network(place: &Place) -> Result<(), Error> {
     let begun = Instant::now();
     while !Path::new("/proc/sys/net/ipv4/conf/eth0").exists() {
@@ -361,7 +358,7 @@ fn network(place: &Place) -> Result<(), Error> {
         "link set lo up\naddress add {}/24 dev eth0\nlink set eth0 up\nroute add default via {}\n\
          link add {PODS_BRIDGE} address 02:0a:c9:01:00:01 type bridge\n",
         place.address,
-        supervise::gateway()
+        gateway()
     );
     ip.stdin.take().map(|mut pipe| pipe.write_all(lines.as_bytes())).transpose().trying(|| "writing to ip".into())?;
     if !ip.wait().trying(|| "waiting for ip".into())?.success() {

@@ -1,12 +1,20 @@
 //! What the processes of a cluster tell each other: one line of JSON each.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Size;
+/// How much of a cluster is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Size {
+    /// etcd, API server and controller manager on the loopback address: certificates, RBAC, admission. No root.
+    Api,
+    /// A whole node that runs pods. Needs root.
+    Node,
+}
 
 /// What the runner asks a new supervisor for.
 #[derive(Clone, Serialize, Deserialize)]
@@ -76,4 +84,13 @@ pub(crate) enum Message {
     Done,
     /// It did not start, or a request could not be carried out.
     Failed(String),
+}
+
+/// Tells the runner something. When nobody listens any more, the end of our input is how we learn it.
+pub(crate) fn send(message: &Message) {
+    if let Ok(mut line) = serde_json::to_string(message) {
+        line.push('\n');
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    }
 }

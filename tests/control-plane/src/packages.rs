@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::binaries::{Lock, lock};
+use crate::cache::{Lock, lock};
 use crate::error::Error;
 use crate::progress::{Observer, Progress};
 use crate::run::{is_root, run};
@@ -34,6 +34,14 @@ pub(crate) fn path() -> OsString {
     let own = env::var_os("PATH").unwrap_or_default();
     let extra = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
     env::join_paths(env::split_paths(&own).chain(extra)).unwrap_or(own)
+}
+
+/// Installs what a whole node needs of this machine; needs root. Starting a cluster does the same.
+///
+/// # Errors
+/// When something is missing and cannot be installed.
+pub fn packages(observe: Observer<'_>) -> Result<(), Error> {
+    ensure(observe).map(drop)
 }
 
 /// Makes sure that this machine can run whole nodes; returns where the network plugins are.

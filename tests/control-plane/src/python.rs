@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{fs, io};
 
-use crate::binaries::{cache, lock, remove_entries};
+use crate::cache::{cache, lock, remove_entries};
 use crate::error::{Error, Trying as _};
 use crate::packages;
 use crate::progress::{Observer, Progress, print};

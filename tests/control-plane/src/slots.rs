@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Trying as _};
+use crate::network;
 use crate::run::is_root;
-use crate::supervise;
 
 /// The highest number. It is the last part of an address, shifted by ten.
 const LAST: u8 = 240;
@@ -117,7 +117,7 @@ fn take_in(root: &Path, name: &str, wires: &Path) -> Result<Slot, Error> {
         remains(number, &dir, &locks)?;
         let Some(name) = Name::take(&format!("{name}/{number}"))? else { continue };
         // A wire that is there although nobody holds its number belongs to a node that is just ending.
-        if wires.join(supervise::wire(number)).exists() {
+        if wires.join(network::wire(number)).exists() {
             continue;
         }
         if taken.is_none() {
@@ -213,7 +213,7 @@ mod tests {
         drop(first);
         let third = take(&there);
         assert_eq!(third.number, 1, "a number is free again when its holder is gone");
-        fs::write(wires.path().join(supervise::wire(3)), "").expect("a file");
+        fs::write(wires.path().join(network::wire(3)), "").expect("a file");
         let fourth = take(&here);
         assert_eq!(fourth.number, 4, "a wire that is still there is not cut");
     }

@@ -12,34 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
+use crate::config;
 use crate::error::{Error, Trying as _};
-use crate::order::{Message, Order, Place, Request};
+use crate::network::{BRIDGE, gateway, hardware_address, node_address, wire};
+use crate::order::{Message, Order, Place, Request, Size, send};
 use crate::run::{is_root, run, tail};
 use crate::slots::{self, Slot};
-use crate::{Size, config};
 
-/// The bridge on which the nodes of all clusters of this machine meet.
-const BRIDGE: &str = "ocmbr0";
 /// What passes the firewall: traffic within the bridge.
 const THROUGH: [&str; 6] = ["-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"];
-
-/// Tells the runner something. When nobody listens any more, the end of our input is how we learn it.
-pub(crate) fn send(message: &Message) {
-    if let Ok(mut line) = serde_json::to_string(message) {
-        line.push('\n');
-        let mut out = std::io::stdout().lock();
-        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-    }
-}
-
-/// The address of the host on the bridge, and of node `number`.
-pub(crate) fn gateway() -> Ipv4Addr {
-    Ipv4Addr::new(10, 201, 0, 1)
-}
-
-fn node_address(number: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 201, 0, 10 + number)
-}
 
 /// The verb `supervise`: everything of one cluster, from taking a place to leaving no trace.
 pub(crate) fn supervise(order: &str) -> Result<(), Error> {
@@ -196,16 +177,6 @@ fn free_port() -> Result<u16, Error> {
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
         .trying(|| "looking for a free port".into())
-}
-
-/// The host's end of the wire to a node.
-pub(crate) fn wire(number: u8) -> String {
-    format!("ocmv{number}")
-}
-
-/// The hardware address of a node's end of the wire; of number 0, the bridge's. Locally administered (IEEE 802 bit 1).
-fn hardware_address(number: u8) -> String {
-    format!("02:0a:c9:00:00:{number:02x}")
 }
 
 /// Held while the bridge is changed. The bridge belongs to the network of this machine, not to a directory.
