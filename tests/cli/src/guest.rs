@@ -4,7 +4,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Run, cargo, root};
+use launcher::cargo;
+
+use crate::binaries::root;
+use crate::run::Run;
 
 /// Builds the policies of these names, `name-pattern` for `wasm-policies/policies/name-pattern`, and returns their core
 /// modules in the same order. The build goes into a folder of its own inside `target`, which serves every profile.
