@@ -13,7 +13,7 @@ use rsa::signature::{SignatureEncoding as _, Signer as _};
 use sha2::Digest as _;
 use spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 
-use crate::pem;
+use crate::pem::pem;
 
 /// Kinds of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@
 #![expect(clippy::unwrap_used, reason = "a fixture that cannot make what it was asked for must end the test")]
 
 mod key;
+mod pem;
 
-use base64::Engine as _;
 use der::asn1::{Any, BitString, Ia5String, ObjectIdentifier, OctetString, SetOfVec};
 use der::{Decode as _, Encode as _, Tag};
 use x509_cert::attr::{Attribute, AttributeTypeAndValue};
@@ -21,6 +21,7 @@ use x509_cert::name::{Name, RdnSequence, RelativeDistinguishedName};
 use x509_cert::request::{CertReq, CertReqInfo, Version};
 
 pub use key::{Hash, Key, Kind};
+pub use pem::pem;
 
 /// Object identifiers of attributes and extensions.
 pub mod oid {
@@ -290,11 +291,4 @@ impl Fixture {
             attributes: SetOfVec::try_from(attributes).unwrap(),
         }
     }
-}
-
-/// Wraps bytes as a PEM block.
-pub fn pem(label: &str, der: &[u8]) -> String {
-    let packed = base64::engine::general_purpose::STANDARD.encode(der);
-    let lines: Vec<&str> = packed.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
