@@ -10,7 +10,7 @@ use std::{env, thread};
 
 use flate2::Compression;
 
-use crate::package;
+use crate::archive;
 
 /// Packs binaries, installs them from an index and from an archive, runs every verb through kubectl, and uninstalls them.
 ///
@@ -20,9 +20,9 @@ pub fn smoke(binaries: &Path, kubectl: &Path) -> Result<(), String> {
     let room =
         tempfile::Builder::new().prefix("ocm-krew-").tempdir().map_err(|error| format!("a directory: {error}"))?;
     let packages = room.path().join("packages");
-    let archive = package::archive(binaries, &packages, Compression::fast())?;
+    let archive = archive::archive(binaries, &packages, Compression::fast())?;
     let first = fs::read(&archive).map_err(|error| error.to_string())?;
-    if fs::read(package::archive(binaries, &packages, Compression::fast())?).map_err(|error| error.to_string())?
+    if fs::read(archive::archive(binaries, &packages, Compression::fast())?).map_err(|error| error.to_string())?
         != first
     {
         return Err("packing the same binaries twice gives two different archives".to_owned());
@@ -33,7 +33,7 @@ pub fn smoke(binaries: &Path, kubectl: &Path) -> Result<(), String> {
     // As in this repository: folders of crates beside the manifest.
     fs::create_dir_all(plugins.join("kubectl-ocm")).map_err(|error| error.to_string())?;
     let manifest = plugins.join("ocm.yaml");
-    fs::write(&manifest, package::manifest(&packages, &repository)?).map_err(|error| error.to_string())?;
+    fs::write(&manifest, archive::manifest(&packages, &repository)?).map_err(|error| error.to_string())?;
     let git = |words: &[&str]| {
         let author = ["-c", "user.name=ocm", "-c", "user.email=ocm@example.com"];
         run(Command::new("git").arg("-C").arg(&index).args(author).args(words)).map(drop)
@@ -104,7 +104,7 @@ impl Krew<'_> {
 
     /// kubectl's own completion finds the words, by a link as the caveats of the package tell people to make it.
     fn completes(&self) -> Result<(), String> {
-        let link = self.root.join("bin").join(package::COMPLETER);
+        let link = self.root.join("bin").join(archive::COMPLETER);
         std::os::unix::fs::symlink("kubectl-ocm", &link).map_err(|error| format!("{}: {error}", link.display()))?;
         for (words, expected) in [
             (&["tok"][..], "token\t"),

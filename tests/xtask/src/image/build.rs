@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use control_plane::Package;
 
-use super::Architecture;
+use super::architecture::Architecture;
 use crate::places::target;
 
 /// cargo-zigbuild has Cargo compile and link C for another machine with zig. Exactly these, because another compiler

@@ -2,6 +2,7 @@
 //!
 //! The same sources give the same bytes: nothing in them depends on when, where or by whom they were built.
 
+mod architecture;
 mod archive;
 mod build;
 mod linked;
@@ -12,8 +13,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+pub use architecture::Architecture;
 pub use archive::{Archive, Image, Platform, USER, archive};
 pub use linked::linked;
 pub use smoke::smoke;
@@ -38,33 +40,6 @@ pub struct Arguments {
     /// Also run the image as a pod on a test cluster; needs root
     #[arg(long = "try")]
     pub try_it: bool,
-}
-
-/// The processors that images are built for, by their names in images.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Architecture {
-    /// x86_64
-    Amd64,
-    /// aarch64
-    Arm64,
-}
-
-impl Architecture {
-    /// Its name in images.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Amd64 => "amd64",
-            Self::Arm64 => "arm64",
-        }
-    }
-
-    /// What Rust compiles for. With musl, whose C library is linked in whole.
-    const fn triple(self) -> &'static str {
-        match self {
-            Self::Amd64 => "x86_64-unknown-linux-musl",
-            Self::Arm64 => "aarch64-unknown-linux-musl",
-        }
-    }
 }
 
 /// Builds the binary for each processor, and writes the archive and the lists.
