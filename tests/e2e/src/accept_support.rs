@@ -25,8 +25,8 @@ use ocm_kube::Connection;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::manifests::apply;
 use crate::until;
-use crate::webhook_support::apply;
 
 pub use fleet_sim::ask::{Ask, Who, managed_cluster};
 

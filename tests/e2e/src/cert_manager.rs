@@ -13,7 +13,7 @@ use ocm_core::policy_engine::{Pair, webhooks};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
-use crate::webhook_support::apply;
+use crate::manifests::apply;
 
 /// Where objects of a kind are.
 const CERTIFICATE: [&str; 3] = ["certificate.cert-manager.io", "ocm-policy-webhook", "--namespace=ocm-policy-engine"];

@@ -15,8 +15,9 @@ use control_plane::{Cluster, Spec};
 use serde_json::{Value, json};
 
 use crate::accept_support::Hub;
+use crate::manifests::apply;
 use crate::roles::user_with;
-use crate::webhook_support::{add_ons, apply, compiled, policy, prepare};
+use crate::webhook_support::{add_ons, compiled, policy, prepare};
 
 /// How long it may take to be ready.
 const READY: Duration = Duration::from_secs(60);

@@ -28,6 +28,7 @@ pub mod faults;
 pub mod grpc_hub;
 pub mod grpc_support;
 pub mod join_support;
+pub mod manifests;
 pub mod refusals;
 pub mod registry_support;
 pub mod residue;

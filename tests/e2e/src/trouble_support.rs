@@ -1,13 +1,12 @@
 //! What `kubectl ocm troubleshoot` finds on real clusters.
 
-use std::io::Write as _;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
 use serde_json::Value;
 
 use crate::join_support::hub_access;
+use crate::manifests::pipe;
 use crate::{Said, kubectl_ocm, pause_after, run, until_within};
 
 /// The namespace of agents.
@@ -111,15 +110,11 @@ pub fn kubectl(cluster: &Cluster, words: &[&str]) {
     cluster.kubectl(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
 }
 
-/// Applies a manifest.
+/// Applies a manifest, whoever else owns what it says.
 ///
 /// # Panics
 /// When it is refused.
 pub fn apply(cluster: &Cluster, manifest: &Value) {
-    let mut command = cluster.kubectl_command();
-    let mut child = command.args(["apply", "--server-side", "--force-conflicts", "--filename=-"]);
-    child = child.stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = child.spawn().expect("kubectl starts");
-    child.stdin.take().expect("a pipe").write_all(manifest.to_string().as_bytes()).expect("it reads");
-    assert!(child.wait().expect("it ends").success(), "{manifest}");
+    let flags = ["--server-side", "--force-conflicts"];
+    assert!(pipe(cluster, &flags, &manifest.to_string()), "{manifest}");
 }

@@ -17,6 +17,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
 use crate::accept_support::upstream;
+use crate::manifests::apply;
 use crate::roles::user_with;
 use crate::until;
 
@@ -301,13 +302,6 @@ pub fn policy(hub: &Cluster, name: &str, spec: Value) {
         "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": {"name": name}, "spec": spec,
     });
     apply(hub, name, &object);
-}
-
-/// Applies an object as an administrator.
-pub fn apply(hub: &Cluster, name: &str, object: &Value) {
-    let file = hub.dir().unwrap().join(format!("{name}.apply.json"));
-    fs::write(&file, object.to_string()).unwrap();
-    hub.kubectl(&["apply", "--server-side", "--filename", file.to_str().unwrap()]).unwrap();
 }
 
 /// What a failed test shows beside.

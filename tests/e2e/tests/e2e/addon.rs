@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
+use e2e_tests::manifests::apply_client_side;
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
 use serde_json::{Value, json};
@@ -50,10 +51,6 @@ fn file(name: &str, object: &Value) -> String {
     let file = hub().dir().expect("a folder").join(name);
     std::fs::write(&file, object.to_string()).expect("written");
     file.to_str().expect("text").to_owned()
-}
-
-fn apply(name: &str, object: &Value) {
-    hub().kubectl(&["apply", "--filename", &file(name, object)]).expect("it can be applied");
 }
 
 fn is_there(kind: &str, name: &str) -> bool {
@@ -126,7 +123,7 @@ fn an_add_on_is_made_of_files_and_its_configuration_is_told() {
     // A configuration of the cluster, and another version for all.
     let config = json!({"apiVersion": ADDON, "kind": "AddOnDeploymentConfig",
         "metadata": {"name": "made", "namespace": "default"}, "spec": {}});
-    apply("config.json", &config);
+    apply_client_side(hub(), "config", &config);
     let named = "--config=addondeploymentconfigs.addon.open-cluster-management.io/default/made";
     ends(&addon(&[&enable[..], &[named]].concat()), 0, &["made -n day configured"]);
     ends(&create(&["--version=0.0.2", "--labels=story=day"]), 0, &["/made-0.0.2 created", "/made configured"]);
@@ -168,11 +165,11 @@ fn an_add_on_of_a_placement_is_followed_and_one_of_somebody_else_is_not_replaced
     hub().kubectl(&["label", "managedcluster", "day", "addons=followed", "--overwrite"]).expect("it is labelled");
     let set = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSetBinding",
         "metadata": {"name": "default", "namespace": "default"}, "spec": {"clusterSet": "default"}});
-    apply("binding.json", &set);
+    apply_client_side(hub(), "binding", &set);
     let placement = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
         "metadata": {"name": "followed", "namespace": "default"}, "spec": {"predicates": [
             {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"addons": "followed"}}}}]}});
-    apply("followed.json", &placement);
+    apply_client_side(hub(), "followed", &placement);
 
     let create = |more: &[&str]| {
         addon(&[&["create", "followed", "-f", &objects, "--placement=default/followed"], more].concat())
@@ -184,7 +181,7 @@ fn an_add_on_of_a_placement_is_followed_and_one_of_somebody_else_is_not_replaced
     });
     let config = json!({"apiVersion": ADDON, "kind": "AddOnDeploymentConfig",
         "metadata": {"name": "followed", "namespace": "default"}, "spec": {}});
-    apply("config.json", &config);
+    apply_client_side(hub(), "config", &config);
     let configs = json!([{"op": "add", "path": "/spec/installStrategy/placements/0/configs", "value": [
         {"group": "addon.open-cluster-management.io", "resource": "addondeploymentconfigs",
          "namespace": "default", "name": "followed"}]}]);
@@ -203,7 +200,7 @@ fn an_add_on_of_a_placement_is_followed_and_one_of_somebody_else_is_not_replaced
     // Of somebody else.
     let theirs = json!({"apiVersion": ADDON, "kind": "ClusterManagementAddOn", "metadata": {"name": "theirs"},
         "spec": {"installStrategy": {"type": "Manual"}, "addOnMeta": {"displayName": "theirs"}}});
-    apply("theirs.json", &theirs);
+    apply_client_side(hub(), "theirs", &theirs);
     let before = object(hub(), &["clustermanagementaddon", "theirs"])["metadata"]["resourceVersion"].to_string();
     let create = |more: &[&str]| addon(&[&["create", "theirs", "-f", &objects], more].concat());
     ends(

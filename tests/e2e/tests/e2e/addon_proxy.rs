@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
+use e2e_tests::manifests::apply_client_side;
 use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
 use serde_json::{Value, json};
@@ -55,10 +56,6 @@ fn file(name: &str, text: &str) -> String {
     let file = hub().dir().expect("a folder").join(name);
     std::fs::write(&file, text).expect("written");
     file.to_str().expect("text").to_owned()
-}
-
-fn apply(name: &str, object: &Value) {
-    hub().kubectl(&["apply", "--filename", &file(name, &object.to_string())]).expect("it can be applied");
 }
 
 /// An add-on whose template is a Deployment that no pod is made of.
@@ -185,13 +182,15 @@ fn a_proxy_is_set_for_all_clusters_and_for_those_of_a_placement() {
     let _alone = alone();
     cluster();
     hub().kubectl(&["label", "managedcluster", "day", "proxies=placed", "--overwrite"]).expect("it is labelled");
-    apply(
-        "binding.json",
+    apply_client_side(
+        hub(),
+        "binding",
         &json!({"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSetBinding",
             "metadata": {"name": "default", "namespace": "default"}, "spec": {"clusterSet": "default"}}),
     );
-    apply(
-        "placed.json",
+    apply_client_side(
+        hub(),
+        "placed",
         &json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
             "metadata": {"name": "placed", "namespace": "default"}, "spec": {"predicates": [
                 {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"proxies": "placed"}}}}]}}),
@@ -284,8 +283,9 @@ fn kubectl_needs_what_is_documented(proxy: &dyn Fn(&[&str]) -> Said) {
     const KIND: &str = "managedserviceaccounts.authentication.open-cluster-management.io";
     const READ: &str = "Secret default/proxy-client of the proxy servers cannot be used";
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    apply(
-        "accounts.json",
+    apply_client_side(
+        hub(),
+        "accounts",
         &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": KIND},
             "spec": {"group": "authentication.open-cluster-management.io", "scope": "Namespaced",
                 "names": {"plural": "managedserviceaccounts", "singular": "managedserviceaccount",
@@ -303,7 +303,7 @@ fn kubectl_needs_what_is_documented(proxy: &dyn Fn(&[&str]) -> Said) {
     let secret = |namespace: &str, name: &str, data: Value| {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
             "stringData": data});
-        apply("secret.json", &secret);
+        apply_client_side(hub(), "secret", &secret);
     };
     secret("day", "reader", json!({"token": "t0ken", "ca.crt": root}));
     secret("default", "proxy-server-ca", json!({"ca.crt": root}));
@@ -352,15 +352,17 @@ fn a_hub_says_what_keeps_clusters_from_being_reached_through_cluster_proxy() {
     }
 
     // As its chart leaves a hub on which no image can be pulled.
-    apply(
-        "definition.json",
+    apply_client_side(
+        hub(),
+        "definition",
         &json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
             "metadata": {"name": "cluster-proxy"}, "spec": {"installStrategy": {"type": "Manual"}}}),
     );
     ends(&proxy(&["health"]), 1, &["no ManagedProxyConfiguration \"cluster-proxy\""]);
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    apply(
-        "crd.json",
+    apply_client_side(
+        hub(),
+        "crd",
         &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "managedproxyconfigurations.proxy.open-cluster-management.io"},
             "spec": {"group": "proxy.open-cluster-management.io", "scope": "Cluster",
@@ -370,8 +372,9 @@ fn a_hub_says_what_keeps_clusters_from_being_reached_through_cluster_proxy() {
     );
     let crd = "crd/managedproxyconfigurations.proxy.open-cluster-management.io";
     hub().kubectl(&["wait", "--for=condition=Established", crd, "--timeout=60s"]).expect("it is served");
-    apply(
-        "configuration.json",
+    apply_client_side(
+        hub(),
+        "configuration",
         &json!({"apiVersion": "proxy.open-cluster-management.io/v1alpha1", "kind": "ManagedProxyConfiguration",
             "metadata": {"name": "cluster-proxy"}, "spec": {"proxyServer": {"namespace": "default",
                 "entrypoint": {"type": "Hostname", "hostname": {"value": "hub.example"}, "port": 8091}}}}),

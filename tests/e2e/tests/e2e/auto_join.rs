@@ -12,8 +12,9 @@ use e2e_tests::accept_support::{Ask, connect, managed_cluster, token_kubeconfig}
 use e2e_tests::controller_support::Controller;
 use e2e_tests::grpc_support::{Credential, Event, GrpcServer};
 use e2e_tests::join_support::{JoinCommand, join};
+use e2e_tests::manifests::apply;
 use e2e_tests::roles::user_with;
-use e2e_tests::webhook_support::{HYGIENE, Webhook, apply, policy, prepare};
+use e2e_tests::webhook_support::{HYGIENE, Webhook, policy, prepare};
 use e2e_tests::{bundle, kubectl_ocm, object, run, until, until_within};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use e2e_tests::accept_support::{Ask, Hub, Who};
-use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, apply, policy, prepare};
+use e2e_tests::manifests::apply;
+use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
 use e2e_tests::{SOON, Said, kubectl_ocm, run, until};
 use fleet_sim::{Agent, Plan};
 use futures::StreamExt as _;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use control_plane::Cluster;
 use e2e_tests::join_support::{alone, hub};
+use e2e_tests::manifests::apply_all_client_side;
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
 use serde_json::{Value, json};
@@ -18,13 +19,6 @@ use serde_json::{Value, json};
 const SLOW: Duration = Duration::from_secs(60);
 
 const SET: &str = "cluster.open-cluster-management.io/clusterset";
-
-fn apply(hub: &Cluster, objects: &[Value]) {
-    let file = hub.dir().expect("a folder").join("objects.json");
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    std::fs::write(&file, list.to_string()).expect("written");
-    hub.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("it can be applied");
-}
 
 /// A cluster that has registered and of which nothing was heard: the hub gives it a taint.
 fn cluster(name: &str, story: &str, env: &str) -> Value {
@@ -57,7 +51,7 @@ fn is_there(hub: &Cluster, words: &[&str]) -> bool {
 
 /// The clusters of a story are on the hub, in the set default, and the hub has given them its taint.
 fn registered(hub: &Cluster, clusters: &[Value]) {
-    apply(hub, clusters);
+    apply_all_client_side(hub, "objects", clusters);
     for cluster in clusters {
         let name = cluster["metadata"]["name"].as_str().expect("a name");
         assert_eq!(set_of(hub, name).as_deref(), Some("default"), "the hub's webhook puts it there");
@@ -240,7 +234,7 @@ fn sets_are_made_filled_bound_and_deleted() {
     watch.tells("the watch tells of bindings", |cells| cells.ends_with(&["default,", "team-s"]));
 
     // What a placement would lose is told, and somebody has to agree.
-    apply(hub, &[tolerant("team-s", "web", json!({}))]);
+    apply_all_client_side(hub, "objects", &[tolerant("team-s", "web", json!({}))]);
     viewer.selects("team-s", "web", &["s1", "s2"]);
     let lost = "placement team-s/web selects s1 no longer";
     ends(&setter.clusterset(&["set", "staging", "s1"]), 2, &[lost, "cannot prompt", "--yes"]);
@@ -301,8 +295,9 @@ fn placements_say_what_keeps_them_from_selecting_more() {
     registered(hub, &[cluster("w1", "why", "prod"), cluster("w2", "why", "dev")]);
     let prod = |key: &str| json!({"requiredClusterSelector": {"labelSelector": {"matchLabels": {key: "prod"}}}});
     hub.kubectl(&["create", "namespace", "team-w"]).expect("it is made");
-    apply(
+    apply_all_client_side(
         hub,
+        "objects",
         &[
             placement("team-w", "tainted", json!({})),
             tolerant("team-w", "all", json!({})),
@@ -388,7 +383,7 @@ fn whoever_may_not_join_or_bind_sets_is_told_before_anything_happens() {
             "verbs": ["get", "list", "create", "patch"]},
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
     ]});
-    apply(hub, &[role]);
+    apply_all_client_side(hub, "objects", &[role]);
     hub.kubectl(&["create", "clusterrolebinding", "nearly", "--clusterrole=nearly", "--user=nearly"])
         .expect("it is made");
     let nearly = As(hub.user_kubeconfig("nearly", &[]).expect("a user"));

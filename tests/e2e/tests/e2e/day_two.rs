@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
+use e2e_tests::manifests::apply_client_side;
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
 use serde_json::{Value, json};
@@ -82,11 +83,6 @@ fn file(name: &str, objects: &[Value]) -> String {
 
 fn map(name: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"a": value}})
-}
-
-fn apply(cluster: &Cluster, name: &str, object: &Value) {
-    let file = file(name, std::slice::from_ref(object));
-    cluster.kubectl(&["apply", "--filename", &file]).expect("it can be applied");
 }
 
 fn has(kind: &str, name: &str) -> bool {
@@ -252,7 +248,7 @@ fn what_an_object_lacks_is_explained_and_what_a_hub_would_refuse_is_not_sent() {
     fails(&said, 1, &["the hub has no managed cluster \"dax\""]);
     let waiting = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
         "metadata": {"name": "waiting"}, "spec": {"hubAcceptsClient": false}});
-    apply(hub(), "waiting.json", &waiting);
+    apply_client_side(hub(), "waiting", &waiting);
     let said = changes_nothing(|| work(&["create", "one", "-f", &one, "--clusters=day,waiting"]));
     fails(&said, 3, &["has not accepted cluster \"waiting\"", "kubectl ocm accept waiting"]);
     hub().kubectl(&["delete", "managedcluster", "waiting"]).expect("it goes");
@@ -260,15 +256,15 @@ fn what_an_object_lacks_is_explained_and_what_a_hub_would_refuse_is_not_sent() {
     fails(&said, 1, &["no placement default/none"]);
     let set = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSetBinding",
         "metadata": {"name": "default", "namespace": "default"}, "spec": {"clusterSet": "default"}});
-    apply(hub(), "binding.json", &set);
+    apply_client_side(hub(), "binding", &set);
     let placement = |name: &str, cluster: &str| {
         json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"story": cluster}}}}]}})
     };
     hub().kubectl(&["label", "managedcluster", "day", "story=day"]).expect("it is labelled");
-    apply(hub(), "placement.json", &placement("days", "day"));
-    apply(hub(), "nobody.json", &placement("nobody", "nobody"));
+    apply_client_side(hub(), "placement", &placement("days", "day"));
+    apply_client_side(hub(), "nobody", &placement("nobody", "nobody"));
     until_within(
         SLOW,
         "the placement has decided",
@@ -291,10 +287,10 @@ fn what_somebody_else_has_written_is_not_replaced_unless_it_is_said() {
             "metadata": {"name": name, "namespace": "day", "labels": labels},
             "spec": {"workload": {"manifests": [map("theirs", "1")]}}})
     };
-    apply(hub(), "theirs.json", &of("theirs", json!({})));
-    apply(
+    apply_client_side(hub(), "theirs", &of("theirs", json!({})));
+    apply_client_side(
         hub(),
-        "kept.json",
+        "kept",
         &of("kept-up", json!({"work.open-cluster-management.io/manifestworkreplicaset": "default.set"})),
     );
     let mine = file("mine.yaml", &[map("mine", "1")]);
@@ -372,7 +368,7 @@ fn one_that_is_killed_on_its_way_goes_on_when_it_is_run_again() {
     for name in &names {
         let cluster = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
             "metadata": {"name": name}, "spec": {"hubAcceptsClient": true}});
-        apply(hub(), "fleet.json", &cluster);
+        apply_client_side(hub(), "fleet", &cluster);
     }
     until_within(SLOW, "the hub has made their namespaces", String::new, || {
         names.iter().all(|name| hub().kubectl(&["get", "namespace", name]).is_ok())
@@ -431,8 +427,8 @@ fn an_add_on_is_enabled_where_something_defines_it_and_goes_with_what_it_has_bro
         "spec": {"supportedConfigs": [
             {"group": "addon.open-cluster-management.io", "resource": "addontemplates", "defaultConfig": {"name": "hello"}},
             {"group": "addon.open-cluster-management.io", "resource": "addondeploymentconfigs"}]}});
-    apply(hub(), "template.json", &template);
-    apply(hub(), "definition.json", &definition);
+    apply_client_side(hub(), "template", &template);
+    apply_client_side(hub(), "definition", &definition);
     let has_agent = || {
         cluster()
             .kubectl(&["get", "deployment", "hello-agent", "--namespace=open-cluster-management-agent-addon"])
@@ -455,7 +451,7 @@ fn an_add_on_is_enabled_where_something_defines_it_and_goes_with_what_it_has_bro
     hub().kubectl(&["label", "managedclusteraddon", "hello", "--namespace=day", "theirs=1"]).expect("it is labelled");
     let config = json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnDeploymentConfig",
         "metadata": {"name": "hello", "namespace": "default"}, "spec": {}});
-    apply(hub(), "config.json", &config);
+    apply_client_side(hub(), "config", &config);
     let named = "--config=addondeploymentconfigs.addon.open-cluster-management.io/default/hello";
     succeeds(&addon(&["enable", "hello", "--clusters=day", named]), &["configured"]);
     succeeds(&addon(&["enable", "hello", "--clusters=day"]), &["unchanged"]);

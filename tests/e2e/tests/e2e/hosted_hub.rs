@@ -16,6 +16,7 @@ use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::token_kubeconfig;
 use e2e_tests::grpc_hub::node;
 use e2e_tests::join_support::{JoinCommand, hub_access, join};
+use e2e_tests::manifests::apply_client_side;
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::own_address;
@@ -70,21 +71,15 @@ fn pass(mut client: TcpStream, node: &str) -> io::Result<()> {
     copied.map(drop)
 }
 
-fn apply(cluster: &Cluster, name: &str, object: &Value) {
-    let file = cluster.dir().expect("a folder").join(format!("{name}.json"));
-    std::fs::write(&file, object.to_string()).expect("written");
-    cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("it can be applied");
-}
-
 /// What leads to the pods of the webhooks, as their documentation has it.
 fn expose(hosting: &Cluster) {
-    apply(hosting, "space", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HUB}}));
+    apply_client_side(hosting, "space", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HUB}}));
     for (name, port) in WEBHOOKS {
         let spec = json!({"type": "NodePort", "selector": {"app": format!("{HUB}-{name}")},
             "ports": [{"port": 9443, "targetPort": 9443, "nodePort": port}]});
         let service = json!({"apiVersion": "v1", "kind": "Service",
             "metadata": {"name": name, "namespace": HUB}, "spec": spec});
-        apply(hosting, name, &service);
+        apply_client_side(hosting, name, &service);
     }
 }
 
@@ -242,7 +237,7 @@ fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() 
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w", "namespace": "default"}});
     let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": "w", "namespace": "c1"}, "spec": {"workload": {"manifests": [map]}}});
-    apply(hub, "work", &work);
+    apply_client_side(hub, "work", &work);
     until_within(SLOW, "the work is applied", String::new, || {
         cluster.kubectl(&["get", "configmap", "w", "--namespace=default"]).is_ok()
     });

@@ -6,6 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
+use e2e_tests::manifests::pipe;
 use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, unchanged};
 use serde_json::{Value, json};
 
@@ -13,18 +14,6 @@ const NAMESPACE: &str = "--namespace=open-cluster-management";
 
 fn install(cluster: &Cluster, flags: &[&str]) -> Said {
     run(kubectl_ocm("install", cluster.kubeconfig()).arg("hub").args(flags))
-}
-
-fn apply(cluster: &Cluster, text: &str) -> bool {
-    let mut child = cluster
-        .kubectl_command()
-        .args(["apply", "--filename=-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("kubectl starts");
-    child.stdin.take().expect("it reads").write_all(text.as_bytes()).expect("it takes the manifests");
-    child.wait().expect("it ends").success()
 }
 
 /// Everything that promises to change nothing.
@@ -72,7 +61,7 @@ fn a_hub_from_nothing_survives_kills_and_is_installed_once() {
 
     // Usable means: the very first objects are defaulted and judged.
     let first = r#"{"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": "first"}}"#;
-    assert!(apply(&hub, first));
+    assert!(pipe(&hub, &[], first));
     let first = object(&hub, &["managedcluster", "first"]);
     assert_eq!(first["metadata"]["labels"]["cluster.open-cluster-management.io/clusterset"], "default");
     hub.kubectl(&["delete", "managedcluster", "first"]).expect("it goes");
@@ -123,15 +112,15 @@ fn foreign_hub(cluster: &Cluster) {
     let rendered = install(cluster, &["--render", &format!("--bundle-version={}", bundle())]);
     assert_eq!(rendered.code, Some(0), "{rendered:?}");
     // The kind that the last object needs comes with the others.
-    apply(cluster, &rendered.stdout);
+    pipe(cluster, &[], &rendered.stdout);
     cluster
         .kubectl(&["wait", "--for=condition=Established", "crd", "clustermanagers.operator.open-cluster-management.io"])
         .expect("the kind is served");
-    assert!(apply(cluster, &rendered.stdout));
+    assert!(pipe(cluster, &[], &rendered.stdout));
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
             "metadata": {"name": "open-cluster-management-image-pull-credentials", "namespace": "open-cluster-management"},
             "stringData": {".dockerconfigjson": r#"{"auths":{"registry.example":{"auth":"cmVhbDpzZWNyZXQ="}}}"#}});
-    assert!(apply(cluster, &secret.to_string()));
+    assert!(pipe(cluster, &[], &secret.to_string()));
     let manager = json!({
         "metadata": {"labels": {"team": "platform"}, "annotations": {"note": "mine"}},
         "spec": {

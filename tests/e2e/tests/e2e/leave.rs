@@ -12,6 +12,7 @@ use cli_tests::Cli;
 use cli_tests::terminal::Terminal;
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
+use e2e_tests::manifests::apply_client_side;
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, kubectl_ocm, run, until_within};
@@ -20,16 +21,10 @@ use serde_json::{Value, json};
 /// How long agents may take to start or to end: a pod that is asked to end while it starts gets half a minute alone for that.
 const SLOW: Duration = Duration::from_secs(90);
 
-fn apply(cluster: &Cluster, name: &str, object: &Value) {
-    let file = cluster.dir().expect("a folder").join(format!("{name}.json"));
-    std::fs::write(&file, object.to_string()).expect("written");
-    cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("it can be applied");
-}
-
 /// A work that puts a ConfigMap of its name into the namespace `default` of a cluster.
 fn work(hub: &Cluster, cluster: &str, name: &str, priority: &str) {
     let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
-    apply(
+    apply_client_side(
         hub,
         name,
         &json!({
@@ -223,7 +218,7 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
         || works(&["--no-headers"]).stdout.split_whitespace().take(5).eq(["sides", "w", "True", "True", "1/1"]),
     );
     let bad = json!({"apiVersion": "nobody.example/v1", "kind": "Nothing", "metadata": {"name": "n"}});
-    apply(
+    apply_client_side(
         hub,
         "bad",
         &json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
@@ -378,8 +373,8 @@ fn a_hub_becomes_a_plain_cluster_again() {
     // What is attached to it is in the way, each for itself.
     let cluster = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
         "metadata": {"name": "attached"}, "spec": {}});
-    apply(&hub, "attached", &cluster);
-    apply(
+    apply_client_side(&hub, "attached", &cluster);
+    apply_client_side(
         &hub,
         "set",
         &json!({"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSet",

@@ -11,10 +11,11 @@ use e2e_tests::accept_support::{
 };
 use e2e_tests::approval_support::guard;
 use e2e_tests::attacks::{BOOTSTRAP, Make, Setting, attacks, right_requests};
+use e2e_tests::manifests::apply;
 use e2e_tests::refusals::{Answer, CLUSTERS, Call, REQUESTS, Sender};
 use e2e_tests::roles::bind_rules;
 use e2e_tests::until;
-use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, apply, policy, prepare};
+use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
 use futures::StreamExt as _;
 use ocm_api::names::{labels, namespaces, signers};
 use serde_json::{Value, json};

@@ -8,19 +8,13 @@ use std::time::Duration;
 
 use control_plane::Cluster;
 use e2e_tests::join_support::{alone, hub};
+use e2e_tests::manifests::apply_all_client_side;
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
 use serde_json::{Value, json};
 
 /// How long the hub's controllers may take.
 const SLOW: Duration = Duration::from_secs(60);
-
-fn apply(hub: &Cluster, objects: &[Value]) {
-    let file = hub.dir().expect("a folder").join("placements.json");
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    std::fs::write(&file, list.to_string()).expect("written");
-    hub.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("it can be applied");
-}
 
 /// A cluster that has registered and of which nothing was heard: the hub gives it a taint.
 fn cluster(name: &str, story: &str, env: &str) -> Value {
@@ -30,7 +24,7 @@ fn cluster(name: &str, story: &str, env: &str) -> Value {
 
 /// The clusters of a story are in a set of its name, and the hub has given them its taint.
 fn registered(hub: &Cluster, story: &str, clusters: &[Value]) {
-    apply(hub, clusters);
+    apply_all_client_side(hub, "placements", clusters);
     for cluster in clusters {
         let name = cluster["metadata"]["name"].as_str().expect("a name");
         until_within(
@@ -159,7 +153,7 @@ fn placements_are_created_waited_for_changed_and_deleted() {
     let addon = json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
         "metadata": {"name": "placed"},
         "spec": {"installStrategy": {"type": "Placements", "placements": [{"namespace": "team-place", "name": "web"}]}}});
-    apply(hub, &[addon]);
+    apply_all_client_side(hub, "placements", &[addon]);
     let delete = ["delete", "web", "other", "--namespace=team-place"];
     let used = "placement team-place/web is used by add-on \"placed\", on pl1, pl2";
     for how in ["--dry-run", "--dry-run=server"] {
@@ -186,8 +180,9 @@ fn what_somebody_else_has_written_is_not_replaced_unless_it_is_said() {
     };
     let tolerations = json!([{"key": "cluster.open-cluster-management.io/unreachable", "operator": "Exists"}]);
     let prod = json!([{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]);
-    apply(
+    apply_all_client_side(
         hub,
+        "placements",
         &[
             theirs("same", json!({"numberOfClusters": 1, "tolerations": tolerations})),
             theirs("other", json!({"numberOfClusters": 1, "predicates": prod, "tolerations": tolerations})),
@@ -247,7 +242,7 @@ fn somebody_of_one_namespace_is_told_what_they_may_know() {
         "metadata": {"name": "local", "namespace": "team-local"}, "rules": [
             {"apiGroups": [group], "resources": ["placements"], "verbs": ["get", "list", "create", "patch", "delete"]},
             {"apiGroups": [group], "resources": ["placementdecisions"], "verbs": ["list"]}]});
-    apply(hub, &[role]);
+    apply_all_client_side(hub, "placements", &[role]);
     hub.kubectl(&["create", "rolebinding", "local", "--namespace=team-local", "--role=local", "--user=local"])
         .expect("it is made");
     let local = hub.user_kubeconfig("local", &[]).expect("a user");

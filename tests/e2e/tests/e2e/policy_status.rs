@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use e2e_tests::accept_support::{Hub, Who, managed_cluster};
 use e2e_tests::controller_support::{Controller, hub};
+use e2e_tests::manifests::apply;
 use e2e_tests::refusals::{Answer, CLUSTERS, Call, Sender};
 use e2e_tests::roles::{resources, tells_of_policies, users_without_one_rule};
-use e2e_tests::webhook_support::{Webhook, apply, policy};
+use e2e_tests::webhook_support::{Webhook, policy};
 use e2e_tests::{SOON, until, until_within};
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::policy_engine::FailurePolicy;

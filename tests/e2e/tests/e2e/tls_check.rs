@@ -11,8 +11,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use cli_tests::proxy::{CREDENTIALS, Kind, Manner, Proxy};
 use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
+use e2e_tests::manifests::apply;
 use e2e_tests::roles::user_with;
-use e2e_tests::webhook_support::apply;
 use e2e_tests::{Said, canaries, kubectl_ocm, object, resource_versions, run, until, until_within};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,

@@ -1,11 +1,9 @@
 //! `kubectl ocm token` on a real API server.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{managed_cluster, token_kubeconfig};
 use e2e_tests::join_support::JoinCommand;
+use e2e_tests::manifests::pipe;
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, kubectl_ocm, object, resource_versions, run, unchanged, until};
 use serde_json::Value;
@@ -25,14 +23,6 @@ kind: ClusterRole
 metadata: {name: "open-cluster-management:bootstrap"}
 rules: []
 "#;
-
-fn apply(cluster: &Cluster, text: &str) {
-    let mut command = cluster.kubectl_command();
-    command.args(["apply", "--filename=-"]).stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = command.spawn().expect("kubectl starts");
-    child.stdin.take().expect("it reads").write_all(text.as_bytes()).expect("it takes the manifests");
-    assert!(child.wait().expect("it ends").success());
-}
 
 fn token(cluster: &Cluster, words: &[&str]) -> Said {
     run(kubectl_ocm("token", cluster.kubeconfig()).args(words))
@@ -84,7 +74,7 @@ fn tokens_from_making_to_revoking() {
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
     assert!(refused.stderr.contains("is no hub yet"), "{refused:?}");
     assert_eq!(kept(), before);
-    apply(&hub, HUB);
+    assert!(pipe(&hub, &[], HUB));
     let shared = token(&hub, &["create", "--cluster-set=prod", &address]);
     assert_eq!(shared.code, Some(2), "{shared:?}");
     assert!(shared.stderr.contains("--cluster-set needs --kind bootstrap"), "{shared:?}");
