@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use control_plane::{Cluster, Spec};
 use serde_json::Value;
 
+use super::fault::{Fault, Of};
+use super::pair::Pair;
 use super::table::all;
-use super::{Fault, Of, Pair};
 use crate::join_support::{JoinCommand, alone, hub, hub_access, join};
 use crate::trouble_support::{KNOWN, TIME, finds, forget, is_well, read, report, restart};
 use crate::{kubectl_ocm, pause_after, run, until_within};

@@ -4,10 +4,10 @@ use control_plane::earlier_ocm_version;
 use ocm_api::names::operators::{CLUSTER_MANAGER_LOCK, KLUSTERLET_LOCK};
 use serde_json::{Value, json};
 
-use super::table::{
-    HUB, OPERATOR, controllers, counted, fault, klusterlet, limits, manager, quota, replaced, restricted,
-};
-use super::{Change, Fault, On};
+use super::change::Change;
+use super::fault::{Fault, fault};
+use super::pair::On;
+use super::recurring::{HUB, OPERATOR, controllers, counted, klusterlet, limits, manager, quota, replaced, restricted};
 use crate::trouble_support::AGENTS;
 
 /// An operator.

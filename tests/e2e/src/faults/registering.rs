@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use cli_tests::proxy::{CREDENTIALS, Kind, Manner};
 
+use super::change::Change;
+use super::fault::{Fault, Of};
 use super::ways::Way;
-use super::{Change, Fault, Of};
 use crate::trouble_support::TIME;
 
 /// Faults of a cluster whose agent has to register.

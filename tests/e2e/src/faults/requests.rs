@@ -6,8 +6,10 @@ use csr_fixtures::Fixture;
 use ocm_api::names::{annotations, signers};
 use serde_json::{Value, json};
 
-use super::table::{counted, fault, likely};
-use super::{Change, Fault, Of, On};
+use super::change::Change;
+use super::fault::{Fault, Of, fault, likely};
+use super::pair::On;
+use super::recurring::counted;
 
 /// A managed cluster that nobody runs.
 fn managed(name: &str, is_accepted: bool) -> Value {

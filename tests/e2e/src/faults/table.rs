@@ -4,18 +4,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::change::Change;
+use super::fault::{Fault, fault, likely};
 use super::operators::of_operators;
+use super::pair::On;
+use super::recurring::{HUB, OPERATOR, controllers, klusterlet, limits, manager, quota, replaced, restricted};
 use super::registering::of_registering;
 use super::requests::{of_leavers, of_lies, of_names};
 use super::webhooks::of_webhooks;
 use super::works::{of_add_ons, of_works};
-use super::{Change, Fault, Of, On};
-use crate::trouble_support::{AGENTS, TIME};
+use crate::trouble_support::AGENTS;
 
-/// The namespace of the hub's components.
-pub(super) const HUB: &str = "open-cluster-management-hub";
-/// The namespace of operators.
-pub(super) const OPERATOR: &str = "open-cluster-management";
 /// A token of a service account that does not say when it ends.
 const ENDLESS: &str = "e30.eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQ6b3Blbi1jbHVzdGVyLW1hbmFnZW1lbnQ6YSJ9.c2ln";
 
@@ -39,44 +38,14 @@ pub(super) fn all() -> Vec<Fault> {
     faults
 }
 
-/// A fault of the pair.
-pub(super) fn fault(words: &'static str, id: &'static str, changes: Vec<Change>) -> Fault {
-    Fault { words, id, of: Of::Pair, is_likely: false, patience: TIME, changes }
-}
-
-pub(super) fn likely(fault: Fault) -> Fault {
-    Fault { is_likely: true, ..fault }
-}
-
-/// A change of the Klusterlet.
-pub(super) fn klusterlet(spec: Value) -> Vec<Change> {
-    vec![Change::Patch(On::Managed, vec!["klusterlet", "klusterlet"], json!({ "spec": spec }))]
-}
-
-/// A change of the ClusterManager.
-pub(super) fn manager(spec: Value) -> Vec<Change> {
-    vec![Change::Patch(On::Hub, vec!["clustermanager", "cluster-manager"], json!({ "spec": spec }))]
-}
-
 /// More than any node has.
 fn enormous() -> Value {
     json!({"resourceRequirement": {"type": "ResourceRequirement", "resourceRequirements": {"requests": {"cpu": "900"}}}})
 }
 
-/// Pods that are made anew.
-pub(super) fn replaced(on: On, namespace: &'static str, selector: &'static str) -> Change {
-    let words = vec!["delete", "pods", "--wait=false", "--namespace", namespace, "--selector", selector];
-    Change::Kubectl(on, words, vec![])
-}
-
 /// The pods of the registration agent, made anew.
 fn agents() -> Change {
     replaced(On::Managed, AGENTS, "app=klusterlet-registration-agent")
-}
-
-/// The pods of the hub's registration controller, made anew.
-pub(super) fn controllers() -> Change {
-    replaced(On::Hub, HUB, "app=clustermanager-registration-controller")
 }
 
 /// An operator that starts without what its role allows.
@@ -88,33 +57,6 @@ fn without_role(on: On, binding: &'static str, selector: &'static str) -> Vec<Ch
 fn cordoned(on: On) -> Change {
     let taint = |taint| vec!["taint", "nodes", "--all", taint];
     Change::Kubectl(on, taint("example.com/none=:NoSchedule"), taint("example.com/none-"))
-}
-
-/// No new pod may be made in a namespace.
-pub(super) fn quota(namespace: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": namespace},
-        "spec": {"hard": {"pods": "0"}},
-    })
-}
-
-/// A quota is enforced once what it limits has been counted.
-pub(super) fn counted(on: On, namespace: &'static str, quota: &'static str) -> Change {
-    let is_counted = "--for=jsonpath={.status.hard}";
-    Change::Kubectl(on, vec!["wait", quota, "--namespace", namespace, is_counted, "--timeout=60s"], vec![])
-}
-
-/// Less for each container than any of Open Cluster Management asks for.
-pub(super) fn limits(namespace: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "little", "namespace": namespace},
-        "spec": {"limits": [{"type": "Container", "max": {"cpu": "1m"}}]},
-    })
-}
-
-/// A namespace that takes no pods but of the strictest standard.
-pub(super) fn restricted() -> Value {
-    json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
 }
 
 /// What is wrong with a Klusterlet.

@@ -10,7 +10,7 @@ use cli_tests::proxy::{Kind, Manner, Proxy};
 use control_plane::Cluster;
 use serde_json::json;
 
-use super::Pair;
+use super::pair::Pair;
 use crate::trouble_support::kubectl;
 use crate::webhook_support::own_address;
 

@@ -9,8 +9,10 @@ use ocm_api::names::webhooks::{
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
-use super::table::{HUB, fault};
-use super::{Change, Fault, On};
+use super::change::Change;
+use super::fault::{Fault, fault};
+use super::pair::On;
+use super::recurring::HUB;
 
 /// How kubectl names what validates.
 const VALIDATING: &str = "validatingwebhookconfiguration";

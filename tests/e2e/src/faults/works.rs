@@ -5,9 +5,11 @@ use std::time::Duration;
 use csr_fixtures::Fixture;
 use serde_json::{Value, json};
 
+use super::change::Change;
+use super::fault::{Fault, fault};
+use super::pair::On;
+use super::recurring::counted;
 use super::requests::{held, request};
-use super::table::{counted, fault};
-use super::{Change, Fault, On};
 
 /// What a work makes, as kubectl names it.
 const MAP: &str = "configmap/of-work";
