@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::{annotations, identity, secrets};
-use ocm_api::operator::RegistrationAuthType;
+use ocm_api::operator::{KubeConfigSecret, RegistrationAuthType};
 use ocm_api::{Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::{Request, State};
@@ -15,14 +15,18 @@ use ocm_core::kubeconfig::{HUB_UID, HubAddress, Likeness};
 use ocm_core::phase::{Phase, Standing, standing};
 
 use crate::snapshot::{
-    AgentSide, Credential, HubSide, LeaseFacts, ManagedSide, NamespaceFacts, Observed, Probe, SecretFacts, Snapshot,
-    WorkFacts,
+    AgentSide, Credential, HubSide, KubeconfigFacts, LeaseFacts, ManagedSide, NamespaceFacts, Observed, Probe,
+    SecretFacts, Snapshot, TokenFacts, WorkFacts,
 };
+use crate::text;
 
 /// How long a leader lease lasts where it does not say: seconds. Upstream: library-go's `LeaderElectionDefaulting`.
 const LEADER: i64 = 137;
 /// Time between two attempts to take one.
 const RETRY: SignedDuration = SignedDuration::from_secs(26);
+/// Signers date certificates back by so much: whoever gets one may have a clock that is behind. Upstream: `backdate` of the
+/// controller manager.
+pub(crate) const BACKDATED: SignedDuration = SignedDuration::from_mins(5);
 
 /// A snapshot, and where in it each cluster is.
 pub struct Facts<'a> {
@@ -354,5 +358,92 @@ impl Cluster<'_> {
     /// Whether the hub hears from the agent and calls the cluster available: what else says otherwise is behind.
     pub fn is_well(&self, now: Timestamp) -> bool {
         self.phase() == Some(Phase::Available) && !self.is_silent(now).unwrap_or_default()
+    }
+}
+
+impl Agent<'_> {
+    /// The certificate that it was let in with.
+    pub(crate) fn certificate(&self) -> Option<Certificate> {
+        certificate(self.side)
+    }
+
+    /// Whether it has what it was let in with; none: that could not be read.
+    pub(crate) fn is_registered(&self, now: Timestamp) -> Option<bool> {
+        is_registered(self.klusterlet, self.side, now)
+    }
+
+    /// Whether it is known to need what it registers with.
+    pub(crate) fn registers(&self, now: Timestamp) -> bool {
+        self.is_registered(now) == Some(false)
+    }
+
+    /// By which driver it registers.
+    pub(crate) fn driver(&self) -> RegistrationAuthType {
+        driver(self.klusterlet)
+    }
+
+    /// Whether it registers by gRPC.
+    pub(crate) fn is_grpc(&self) -> bool {
+        self.driver() == RegistrationAuthType::Grpc
+    }
+
+    /// Whether it runs on another cluster than the one that it manages.
+    pub(crate) fn is_hosted(&self) -> bool {
+        self.klusterlet.mode().is_hosted()
+    }
+
+    /// Whether it has a list of hubs to register with, one after the other: then its Secrets have other names. Upstream: the
+    /// feature gate MultipleHubs.
+    pub(crate) fn has_several_hubs(&self) -> bool {
+        !self.listed().is_empty()
+    }
+
+    /// The Secrets of those hubs.
+    pub(crate) fn listed(&self) -> &[KubeConfigSecret] {
+        let registration = self.klusterlet.spec.registration_configuration.as_ref();
+        let listed = registration.and_then(|registration| registration.bootstrap_kube_configs.as_ref());
+        let listed = listed.and_then(|listed| listed.local_secrets.as_ref());
+        listed.map(|listed| listed.kube_config_secrets.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether it works with another hub address or proxy than it registers with: then it registers anew. None: there are no
+    /// two kubeconfigs to compare, or it may be at any hub of a list.
+    pub(crate) fn has_moved(&self) -> Option<bool> {
+        if self.has_several_hubs() {
+            return None;
+        }
+        let works = self.side.identity.read()?.as_ref()?.kubeconfig.as_ref()?;
+        let registers = self.kubeconfig()?;
+        Some(works.server != registers.server || works.proxy != registers.proxy)
+    }
+
+    /// The Secret that it registers with.
+    pub(crate) fn bootstrap(&self) -> Option<&SecretFacts> {
+        self.side.bootstrap.read()?.as_ref()
+    }
+
+    /// The kubeconfig in it.
+    pub(crate) fn kubeconfig(&self) -> Option<&KubeconfigFacts> {
+        self.bootstrap()?.kubeconfig.as_ref()
+    }
+
+    /// The token that it registers with: over gRPC the one of `config.yaml`.
+    pub(crate) fn token(&self) -> Option<&TokenFacts> {
+        let by_grpc = || self.bootstrap()?.grpc.as_ref()?.token.as_ref();
+        let by_api = || self.kubeconfig()?.token.as_ref();
+        if self.is_grpc() { by_grpc().or_else(by_api) } else { by_api() }
+    }
+
+    /// What its pods dial to register: the proxy, or else the hub.
+    pub(crate) fn dials(&self) -> Option<&str> {
+        let kubeconfig = self.kubeconfig()?;
+        Some(kubeconfig.proxy.as_deref().filter(|proxy| !proxy.is_empty()).unwrap_or(&kubeconfig.server))
+    }
+
+    /// Whether its pods have a hosts entry for the address that they dial to register: then DNS need not know the name.
+    pub(crate) fn has_hosts_entry(&self) -> bool {
+        let alias = self.klusterlet.spec.hub_api_server_host_alias.as_ref();
+        let host = self.dials().map(text::host);
+        alias.zip(host).is_some_and(|(alias, host)| alias.hostname.eq_ignore_ascii_case(&host))
     }
 }

@@ -5,7 +5,7 @@ use ocm_api::conditions::{self, managed_cluster_add_on};
 use ocm_api::names::{annotations, finalizers};
 use serde_json::Value;
 
-use super::joining::staying;
+use super::subject::staying;
 use super::works::is_old;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts};

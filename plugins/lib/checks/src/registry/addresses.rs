@@ -1,7 +1,6 @@
 //! 3112: at which address the hub has a managed cluster.
 
-use super::agent::agent;
-use super::joining::staying;
+use super::subject::{agent, staying};
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};

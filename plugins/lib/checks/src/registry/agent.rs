@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::conditions::{self, klusterlet};
 use ocm_api::names::{namespaces, operators, secrets};
-use ocm_api::operator::{KlusterletMode, KubeConfigSecret, RegistrationAuthType};
+use ocm_api::operator::{KlusterletMode, RegistrationAuthType};
 use ocm_core::Reason;
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::State;
@@ -11,19 +11,16 @@ use ocm_core::kubeconfig::{HUB_UID, Likeness};
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 
-use super::hub::unwell;
+use super::next::AGENT_LOGS;
+use super::subject::agent;
+use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
 use crate::causes;
-use crate::facts::{self, Agent, Cluster, Facts};
+use crate::facts::{self, Agent, BACKDATED, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
-use crate::snapshot::{
-    Answer, KubeconfigFacts, LeaseFacts, ManagedSide, Probe, SecretFacts, Side, TokenFacts, Trouble,
-};
+use crate::snapshot::{Answer, LeaseFacts, ManagedSide, Probe, Side, TokenFacts, Trouble};
 use crate::text;
 
-/// Signers date certificates back by so much: whoever gets one may have a clock that is behind. Upstream: `backdate` of the
-/// controller manager.
-pub(super) const BACKDATED: SignedDuration = SignedDuration::from_mins(5);
 /// How long an operator may take to act on what has become of its agents.
 const OPERATOR: SignedDuration = SignedDuration::from_secs(60);
 
@@ -407,73 +404,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// The agent of a cluster; without one the managed cluster has none of this name.
-macro_rules! agent {
-    ($cluster:expr) => {
-        match $cluster.agent {
-            Some(agent) => agent,
-            None => return Outcome::skip("the managed cluster was not looked at"),
-        }
-    };
-}
-pub(super) use agent;
-
 impl Agent<'_> {
-    /// The certificate that it was let in with.
-    pub(super) fn certificate(&self) -> Option<Certificate> {
-        facts::certificate(self.side)
-    }
-
-    /// Whether it has what it was let in with; none: that could not be read.
-    pub(crate) fn is_registered(&self, now: Timestamp) -> Option<bool> {
-        facts::is_registered(self.klusterlet, self.side, now)
-    }
-
-    /// Whether it is known to need what it registers with.
-    pub(crate) fn registers(&self, now: Timestamp) -> bool {
-        self.is_registered(now) == Some(false)
-    }
-
-    /// By which driver it registers.
-    pub(super) fn driver(&self) -> RegistrationAuthType {
-        facts::driver(self.klusterlet)
-    }
-
-    /// Whether it registers by gRPC.
-    pub(super) fn is_grpc(&self) -> bool {
-        self.driver() == RegistrationAuthType::Grpc
-    }
-
-    /// Whether it runs on another cluster than the one that it manages.
-    pub(super) fn is_hosted(&self) -> bool {
-        self.klusterlet.mode().is_hosted()
-    }
-
-    /// Whether it has a list of hubs to register with, one after the other: then its Secrets have other names. Upstream: the
-    /// feature gate MultipleHubs.
-    pub(crate) fn has_several_hubs(&self) -> bool {
-        !self.listed().is_empty()
-    }
-
-    /// The Secrets of those hubs.
-    fn listed(&self) -> &[KubeConfigSecret] {
-        let registration = self.klusterlet.spec.registration_configuration.as_ref();
-        let listed = registration.and_then(|registration| registration.bootstrap_kube_configs.as_ref());
-        let listed = listed.and_then(|listed| listed.local_secrets.as_ref());
-        listed.map(|listed| listed.kube_config_secrets.as_slice()).unwrap_or_default()
-    }
-
-    /// Whether it works with another hub address or proxy than it registers with: then it registers anew. None: there are no
-    /// two kubeconfigs to compare, or it may be at any hub of a list.
-    pub(super) fn has_moved(&self) -> Option<bool> {
-        if self.has_several_hubs() {
-            return None;
-        }
-        let works = self.side.identity.read()?.as_ref()?.kubeconfig.as_ref()?;
-        let registers = self.kubeconfig()?;
-        Some(works.server != registers.server || works.proxy != registers.proxy)
-    }
-
     /// Whether its operator may not have started the agent of works yet: it does once it has seen that the agent may use the
     /// hub, which it looks at every 40 seconds. Upstream: `klusterletApplied`, the condition `HubConnectionDegraded`.
     fn may_wait_for_operator(&self, now: Timestamp) -> bool {
@@ -484,23 +415,6 @@ impl Agent<'_> {
             .is_none_or(|condition| condition.reason.split(',').any(|part| behind.contains(&part)));
         let issued = |certificate: Certificate| now.duration_since(certificate.not_before) < BACKDATED + OPERATOR;
         not_seen || self.certificate().is_some_and(issued)
-    }
-
-    /// The Secret that it registers with.
-    pub(super) fn bootstrap(&self) -> Option<&SecretFacts> {
-        self.side.bootstrap.read()?.as_ref()
-    }
-
-    /// The kubeconfig in it.
-    pub(super) fn kubeconfig(&self) -> Option<&KubeconfigFacts> {
-        self.bootstrap()?.kubeconfig.as_ref()
-    }
-
-    /// The token that it registers with: over gRPC the one of `config.yaml`.
-    pub(super) fn token(&self) -> Option<&TokenFacts> {
-        let by_grpc = || self.bootstrap()?.grpc.as_ref()?.token.as_ref();
-        let by_api = || self.kubeconfig()?.token.as_ref();
-        if self.is_grpc() { by_grpc().or_else(by_api) } else { by_api() }
     }
 
     fn about_bootstrap(&self, finding: Finding) -> Finding {
@@ -810,9 +724,6 @@ fn counted<'a>(agent: &Agent<'a>) -> Option<&'a Probe> {
     let within = agent.in_cluster.filter(|probe| !matches!(probe.answer, Answer::NotAsked(_)));
     within.or(agent.bootstrap_probe)
 }
-
-/// The log of the agent that registers, in its namespace.
-pub(super) const AGENT_LOGS: &str = "kubectl logs -n {} -l app=klusterlet-registration-agent --tail=20";
 
 const NOT_ASKED: &str = "the hub was not asked with the agent's credential";
 

@@ -7,8 +7,8 @@ use ocm_core::duration::human;
 use ocm_core::install::health;
 use ocm_core::phase::Phase;
 
-use super::agent::agent;
-use super::joining::requests;
+use super::next::requests;
+use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};

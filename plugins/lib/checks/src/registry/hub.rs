@@ -3,8 +3,9 @@
 use ocm_api::conditions::{self, cluster_manager};
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_core::certificate::Certificate;
-use ocm_core::workload::Health;
 
+use super::next::RESTART;
+use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
 use crate::causes;
 use crate::facts::Facts;
@@ -209,45 +210,6 @@ pub(super) const CHECKS: &[Check] = &[
         },
     },
 ];
-
-/// What makes the operator act anew, in its namespace.
-pub(super) const RESTART: &str = "kubectl rollout restart deployment/cluster-manager -n {}";
-
-/// The next look at a Deployment.
-fn look(finding: Finding, side: Side, namespace: &str, name: &str) -> Finding {
-    finding.run(side, "kubectl describe deployment/{} -n {}", &[name, namespace])
-}
-
-/// What is wrong with a Deployment, as a finding.
-pub(super) fn unwell(side: Side, workload: &Workload) -> Option<Finding> {
-    let Workload { namespace, name, health, replicas, .. } = workload;
-    let finding = |text: String| Finding::error(text).on(side, "Deployment", Some(namespace), name);
-    if *replicas == 0 {
-        return Some(
-            finding(format!("Deployment {namespace}/{name} is scaled to 0"))
-                .because("somebody has scaled it down, or what scales it up does not run")
-                .run(side, "kubectl scale deployment/{} -n {} --replicas=1", &[name, namespace]),
-        );
-    }
-    match health {
-        Health::Ready => None,
-        Health::NotYet { because } | Health::Stuck { because } => {
-            // How many pods are ready comes first, and then what holds the worst of them up.
-            let cause = because.split("; ").take(2).last().unwrap_or(because);
-            // What is on its way may only need time.
-            let is_coming = matches!(health, Health::NotYet { .. });
-            let severity = if is_coming { Severity::Warning } else { Severity::Error };
-            let found = finding(format!("Deployment {namespace}/{name} is not ready: {cause}"));
-            let found = Finding { severity, is_coming, ..found };
-            let found = match causes::pods(because) {
-                Some(cause) => found.because(cause),
-                None => found,
-            };
-            let found = because.split("; ").filter(|part| *part != cause).fold(found, Finding::seen);
-            Some(look(found, side, namespace, name))
-        }
-    }
-}
 
 fn managers(hub: &HubSide) -> &[ocm_api::ClusterManager] {
     hub.managers.read().map(Vec::as_slice).unwrap_or_default()

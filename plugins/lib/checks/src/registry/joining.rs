@@ -10,9 +10,10 @@ use ocm_core::csr::{Request, State};
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 
-use super::agent::{AGENT_LOGS, BACKDATED, agent};
-use super::{Category, Check, Input, Page, Rule, look_at_both};
-use crate::facts::{Agent, Cluster, Facts};
+use super::next::{AGENT_LOGS, by_fingerprint, look_at_both, requests};
+use super::subject::{NO_CERTIFICATE, agent, staying};
+use super::{Category, Check, Input, Page, Rule};
+use crate::facts::{Agent, BACKDATED, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::Side;
 use crate::text;
@@ -332,16 +333,6 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// The next look at a cluster's requests.
-pub(super) fn requests(finding: Finding, name: &str) -> Finding {
-    finding.run(Side::Hub, "kubectl ocm get csr {} -o wide", &[name])
-}
-
-/// How one of several keys is accepted.
-pub(super) fn by_fingerprint(finding: Finding, name: &str) -> Finding {
-    finding.run(Side::Hub, "kubectl ocm accept {} --fingerprint sha256:KEY_OF_THE_AGENT", &[name])
-}
-
 /// Of how many requests a finding tells.
 const SHOWN: usize = 10;
 
@@ -383,21 +374,6 @@ fn seen(facts: &Facts<'_>, request: &Request) -> String {
         request.asked_by()
     )
 }
-
-/// Why an agent that registers by AWS IAM has no requests.
-pub(super) const NO_CERTIFICATE: &str = "the agent registers by AWS IAM, without certificates";
-
-/// The cluster on the hub; one that is not there or is leaving is for other checks.
-macro_rules! staying {
-    ($cluster:expr) => {
-        match $cluster.object {
-            None => return Outcome::skip("the hub does not know the cluster"),
-            Some(_) if $cluster.is_leaving() => return Outcome::skip("the cluster is being removed from the hub"),
-            Some(object) => object,
-        }
-    };
-}
-pub(super) use staying;
 
 fn registered(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if cluster.object.is_some() {

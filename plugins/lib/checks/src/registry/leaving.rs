@@ -8,7 +8,7 @@ use ocm_api::Klusterlet;
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::{annotations, finalizers};
 
-use super::agent::agent;
+use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};

@@ -7,9 +7,9 @@ use ocm_api::names::{hub, namespaces, secrets};
 use ocm_core::duration::human;
 use ocm_core::phase::Phase;
 
-use super::agent::{AGENT_LOGS, agent};
-use super::joining::{NO_CERTIFICATE, by_fingerprint, requests, staying};
-use super::{Category, Check, Input, Page, Rule, look_at_both};
+use super::next::{AGENT_LOGS, by_fingerprint, look_at_both, requests};
+use super::subject::{NO_CERTIFICATE, agent, has_joined, staying};
+use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::Side;
@@ -164,12 +164,6 @@ pub(super) const CHECKS: &[Check] = &[
         },
     },
 ];
-
-/// Whether an agent has ever joined, as its hub tells.
-pub(super) fn has_joined(cluster: &Cluster<'_>) -> bool {
-    let conditions = cluster.object.and_then(|object| object.status.as_ref());
-    conditions.is_some_and(|status| conditions::is_true(&status.conditions, managed_cluster::JOINED))
-}
 
 fn heard_of(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let object = staying!(cluster);

@@ -4,7 +4,7 @@ use ocm_api::conditions;
 use ocm_api::registration::RegistrationVerdict;
 use ocm_core::phase::Phase;
 
-use super::hub::unwell;
+use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};

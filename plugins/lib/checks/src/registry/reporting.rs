@@ -4,9 +4,9 @@ use jiff::SignedDuration;
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::taints;
 
-use super::joining::{requests, staying};
-use super::life::has_joined;
-use super::{Category, Check, Input, Page, Rule, look_at_both};
+use super::next::{look_at_both, requests};
+use super::subject::{has_joined, staying};
+use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, Side};

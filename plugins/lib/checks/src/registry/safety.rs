@@ -2,7 +2,7 @@
 
 use ocm_core::release::Bundle;
 
-use super::agent::agent;
+use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};

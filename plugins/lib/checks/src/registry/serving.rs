@@ -6,7 +6,7 @@ use ocm_api::names::namespaces;
 use ocm_api::operator::{EndpointProtocol, EndpointType, RegistrationAuthType};
 use ocm_core::install::health;
 
-use super::hub::RESTART;
+use super::next::RESTART;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::Facts;
 use crate::finding::{Finding, Id, Outcome, Severity};

@@ -4,7 +4,7 @@ use ocm_api::conditions::{self, klusterlet};
 use ocm_api::operator::{FeatureGateMode, KlusterletMode, LocalSecretsConfig, RegistrationAuthType};
 use ocm_core::duration::human;
 
-use super::agent::agent;
+use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
@@ -113,21 +113,6 @@ fn on_klusterlet(agent: &Agent<'_>, finding: Finding) -> Finding {
         "kubectl edit klusterlet/{}",
         &[&agent.side.klusterlet],
     )
-}
-
-impl Agent<'_> {
-    /// What its pods dial to register: the proxy, or else the hub.
-    fn dials(&self) -> Option<&str> {
-        let kubeconfig = self.kubeconfig()?;
-        Some(kubeconfig.proxy.as_deref().filter(|proxy| !proxy.is_empty()).unwrap_or(&kubeconfig.server))
-    }
-
-    /// Whether its pods have a hosts entry for the address that they dial to register: then DNS need not know the name.
-    pub(super) fn has_hosts_entry(&self) -> bool {
-        let alias = self.klusterlet.spec.hub_api_server_host_alias.as_ref();
-        let host = self.dials().map(text::host);
-        alias.zip(host).is_some_and(|(alias, host)| alias.hostname.eq_ignore_ascii_case(&host))
-    }
 }
 
 fn hosts_entry_used(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {

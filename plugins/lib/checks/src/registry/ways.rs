@@ -4,7 +4,8 @@ use ocm_api::ClusterManager;
 use ocm_api::names::{namespaces, secrets};
 use ocm_api::operator::EndpointType;
 
-use super::agent::agent;
+use super::next::AGENT_LOGS;
+use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
@@ -173,6 +174,6 @@ fn network_policies_let_out(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome
     let finding = finding
         .because(format!("port {port} is not among those that pods of this namespace may connect to"))
         .run(Side::Managed, "kubectl get networkpolicies -n {} -o yaml", &[namespace])
-        .run(Side::Managed, super::agent::AGENT_LOGS, &[namespace]);
+        .run(Side::Managed, AGENT_LOGS, &[namespace]);
     Outcome::Found(vec![finding])
 }

@@ -7,7 +7,7 @@ use ocm_api::operator::RegistrationAuthType;
 use ocm_api::{Condition, ManagedClusterAddOn};
 use ocm_core::csr::State;
 
-use super::joining::staying;
+use super::subject::staying;
 use super::{Category, Check, Input, Page, Rule};
 use crate::causes;
 use crate::facts::{Cluster, Facts};

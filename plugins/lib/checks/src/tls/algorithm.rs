@@ -2,7 +2,7 @@
 
 use rustls_pki_types::{AlgorithmIdentifier, InvalidSignature, SignatureVerificationAlgorithm, alg_id};
 
-use super::chain::Client;
+use super::client::Client;
 
 /// The algorithms that a client takes.
 pub(super) fn of(client: Client) -> Vec<&'static dyn SignatureVerificationAlgorithm> {

@@ -9,40 +9,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ocm_core::certificate::{Certificate, is_signed_by};
 use rustls_pki_types::{CertificateDer, ServerName, SignatureVerificationAlgorithm, UnixTime};
-use serde::{Deserialize, Serialize};
 use webpki::{
     EndEntityCert, Error, ExtendedKeyUsageValidator, KeyPurposeId, KeyPurposeIdIter, KeyUsage,
     RequiredEkuNotFoundContext, anchor_from_trusted_cert,
 };
 
 use super::algorithm;
+use super::client::Client;
 use super::inventory::Use;
-
-/// Software that verifies certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Client {
-    /// rustls with webpki: our own commands, and the webhook of the policy engine.
-    Rustls,
-    /// Go: agents, API servers, kubectl.
-    Go,
-    /// OpenSSL at security level 2, which most systems have.
-    OpenSsl,
-}
-
-impl Client {
-    /// Every client.
-    pub const ALL: [Self; 3] = [Self::Rustls, Self::Go, Self::OpenSsl];
-
-    /// What people call it.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Rustls => "rustls (kubectl ocm)",
-            Self::Go => "Go (agents, API servers, kubectl)",
-            Self::OpenSsl => "OpenSSL",
-        }
-    }
-}
 
 /// What is asked about a chain.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
-use super::chain::Client;
+use super::client::Client;
 use super::profile::{TlsSettings, Version};
 use crate::snapshot::{Side, Trouble};
 

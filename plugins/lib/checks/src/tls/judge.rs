@@ -6,7 +6,8 @@ use ocm_core::certificate::{Certificate, SignatureAlgorithm};
 use ocm_core::duration::human;
 use ocm_core::key::Key;
 
-use super::chain::{Client, Question, Refusal, verdict};
+use super::chain::{Question, Refusal, verdict};
+use super::client::Client;
 use super::inventory::{Purpose, Relation, Renewal, Token, Trust};
 use super::profile::{Demands, Version};
 use crate::finding::{Finding, Id};

@@ -11,6 +11,7 @@
 
 mod algorithm;
 mod chain;
+mod client;
 mod copies;
 mod expiry;
 mod inventory;
@@ -20,7 +21,8 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use chain::{Client, Question, Refusal, Whose, verdict};
+pub use chain::{Question, Refusal, Whose, verdict};
+pub use client::Client;
 pub use expiry::{Expiry, NotWithin, Part, Within};
 pub use inventory::{
     Clients, Copied, Copy, FORMAT, Handshake, Identity, Inventory, ObjectKind, Place, Purpose, Relation, Renewal,

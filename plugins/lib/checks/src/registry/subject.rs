@@ -1,0 +1,37 @@
+//! What a check of a cluster is about, and why it is skipped where that is not there.
+
+use ocm_api::conditions::{self, managed_cluster};
+
+use crate::facts::Cluster;
+
+/// Why an agent that registers by AWS IAM has no requests.
+pub(super) const NO_CERTIFICATE: &str = "the agent registers by AWS IAM, without certificates";
+
+/// The cluster on the hub; one that is not there or is leaving is for other checks.
+macro_rules! staying {
+    ($cluster:expr) => {
+        match $cluster.object {
+            None => return Outcome::skip("the hub does not know the cluster"),
+            Some(_) if $cluster.is_leaving() => return Outcome::skip("the cluster is being removed from the hub"),
+            Some(object) => object,
+        }
+    };
+}
+pub(super) use staying;
+
+/// The agent of a cluster; without one the managed cluster has none of this name.
+macro_rules! agent {
+    ($cluster:expr) => {
+        match $cluster.agent {
+            Some(agent) => agent,
+            None => return Outcome::skip("the managed cluster was not looked at"),
+        }
+    };
+}
+pub(super) use agent;
+
+/// Whether an agent has ever joined, as its hub tells.
+pub(super) fn has_joined(cluster: &Cluster<'_>) -> bool {
+    let conditions = cluster.object.and_then(|object| object.status.as_ref());
+    conditions.is_some_and(|status| conditions::is_true(&status.conditions, managed_cluster::JOINED))
+}
