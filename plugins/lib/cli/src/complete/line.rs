@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 
+use super::candidate::{Answer, Candidate};
 use super::names::{Kind, Names};
-use super::{Answer, Candidate};
 
 /// What the words before the last one have said.
 pub(super) struct Line<'a> {

@@ -6,6 +6,7 @@
 //!                                                                                           :4
 //! ```
 
+mod candidate;
 mod line;
 mod names;
 
@@ -15,32 +16,11 @@ use std::process::ExitCode;
 
 use clap::Command;
 
-use crate::clean;
+use candidate::Answer;
 use names::Kubeconfigs;
 
 /// What asks for candidates, in the place of the first word. The dispatcher has the same.
 pub(crate) const WORD: &str = "__complete";
-
-/// Cobra: put no blank behind the candidate.
-const NO_SPACE: u8 = 2;
-/// Cobra: offer no files where there are no candidates.
-const NO_FILES: u8 = 4;
-
-/// One candidate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Candidate {
-    value: String,
-    /// What it is; empty when its name says all.
-    about: String,
-}
-
-/// What may stand in the place of the last word.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Answer {
-    candidates: Vec<Candidate>,
-    /// Whether files may stand there.
-    files: bool,
-}
 
 /// Answers for a command: words, of which the last one is being typed.
 pub(crate) fn main(command: Command, words: impl Iterator<Item = OsString>) -> ExitCode {
@@ -57,23 +37,6 @@ fn answer(mut command: Command, mut words: Vec<String>, names: &dyn names::Names
     // Some shells cannot pass an empty argument: they pass two quotes.
     let typed = words.pop().filter(|word| word != "\"\"").unwrap_or_default();
     line::Line::read(&command, &words).complete(&typed, names)
-}
-
-/// One candidate a line, its description behind a tab, and Cobra's directive last.
-impl std::fmt::Display for Answer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for Candidate { value, about } in &self.candidates {
-            match about.is_empty() {
-                true => writeln!(f, "{}", clean(value))?,
-                false => writeln!(f, "{}\t{}", clean(value), clean(about))?,
-            }
-        }
-        // Something has still to be typed behind a value such as jsonpath=.
-        let goes_on = !self.candidates.is_empty() && self.candidates.iter().all(|one| one.value.ends_with('='));
-        let blank = if goes_on { NO_SPACE } else { 0 };
-        let files = if self.files { 0 } else { NO_FILES };
-        writeln!(f, ":{}", blank | files)
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Lists of objects of a hub, as every command that has one takes and prints them.
 
 mod args;
+mod cell;
 mod format;
 mod show;
 mod sort;
@@ -8,7 +9,8 @@ mod tree;
 mod view;
 
 pub use args::{ListArgs, ListOutputArgs};
+pub use cell::{NONE, age};
 pub use format::{ListFormat, with_tree};
 pub use show::{follow, show};
 pub use tree::Tree;
-pub use view::{NONE, View, age};
+pub use view::View;

@@ -1,7 +1,6 @@
 //! How rows look.
 
 use jiff::Timestamp;
-use ocm_core::duration;
 use serde_json::{Value, json};
 
 use super::Tree;
@@ -42,16 +41,5 @@ pub trait View {
         }
         let index = Self::HEADINGS.iter().position(|heading| heading.eq_ignore_ascii_case(name))?;
         Self::cells(row, Timestamp::UNIX_EPOCH).into_iter().nth(index).map(Value::String)
-    }
-}
-
-/// Shown where there is nothing to show.
-pub const NONE: &str = "<none>";
-
-/// How long ago it was, as kubectl writes ages.
-pub fn age(now: Timestamp, created: Option<Timestamp>) -> String {
-    match created {
-        Some(created) => duration::human(now.duration_since(created).try_into().unwrap_or_default()),
-        None => NONE.to_owned(),
     }
 }
