@@ -5,6 +5,7 @@
 //!          ─▶ certificate   what the client shows itself with in the TLS handshake
 //! ```
 
+mod header;
 mod plugin;
 mod token_file;
 
@@ -19,6 +20,7 @@ use ocm_core::Failure;
 use ocm_net::Identity;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use header::{bearer, sensitive};
 use plugin::{Printed, Refreshed};
 use token_file::TokenFile;
 
@@ -137,17 +139,6 @@ fn read(what: &str, data: Option<&str>, file: Option<&str>) -> Result<Option<Vec
     }
     let Some(file) = file else { return Ok(None) };
     std::fs::read(file).map(Some).map_err(|error| format!("its {what} {file:?} cannot be read: {error}"))
-}
-
-/// The header with a token; none for what no header can hold.
-fn bearer(token: &SecretString) -> Option<HeaderValue> {
-    sensitive(&format!("Bearer {}", token.expose_secret()))
-}
-
-fn sensitive(text: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::try_from(text).ok()?;
-    value.set_sensitive(true);
-    Some(value)
 }
 
 #[cfg(test)]

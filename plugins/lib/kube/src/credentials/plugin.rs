@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::bearer;
+use super::header::bearer;
 
 /// A token that ends, and the plugin that prints the next one.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use http::HeaderValue;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::bearer;
+use super::header::bearer;
 
 /// How long a token is sent before its file is read again, as client-go does it (`cachingTokenSource`).
 const AGE: Duration = Duration::from_secs(60);
