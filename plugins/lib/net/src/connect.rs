@@ -1,25 +1,24 @@
 //! Handshakes, and what goes wrong in them.
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ocm_core::address::{is_local, is_loopback};
 use ocm_core::tls::{TlsError, TlsFault, Version};
-use ocm_core::{Failure, Reason};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::{ClientConfig, Error, ProtocolVersion};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::Endpoint;
-use crate::client::{Recorder, UnusableTls, VERSIONS, builder, trusted_by, verifier};
-use crate::proxy::{Proxy, UnusableProxy};
+use crate::client::{Recorder, VERSIONS, builder, trusted_by, verifier};
+use crate::connect_error::{ConnectError, handshake};
+use crate::direct::{dial, resolved};
+use crate::proxy::Proxy;
+use crate::stream::Stream;
 use crate::tls_error::fault;
-use crate::tunnel::{ProxyError, Stream, Tunnel};
+use crate::tunnel::Tunnel;
 use crate::vantage::Vantage;
 
 /// What a server presents in a handshake.
@@ -176,78 +175,6 @@ pub async fn plain(host: &str, port: u16, limit: Duration) -> Result<Box<dyn Str
     Ok(Box::new(stream.map_err(|_| ConnectError::Unanswered(limit))??))
 }
 
-/// Why there is no TLS connection to a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConnectError {
-    /// The environment names a proxy that cannot be used.
-    UnusableProxy(UnusableProxy),
-    /// There is no way through the proxy.
-    Proxy(Box<ProxyError>),
-    /// Its name cannot be resolved.
-    Unresolved(String),
-    /// Nobody listens there.
-    Refused(String),
-    /// There is no way there.
-    NoRoute(String),
-    /// It does not answer in this time.
-    Unanswered(Duration),
-    /// The connection failed or broke.
-    Failed(String),
-    /// The connection broke in the handshake.
-    Broken(String),
-    /// It closed the connection in the handshake.
-    Closed(String),
-    /// The handshake failed.
-    Tls(TlsFault),
-    /// This side cannot speak TLS.
-    Setup(String),
-}
-
-impl From<UnusableTls> for ConnectError {
-    fn from(error: UnusableTls) -> Self {
-        match error {
-            UnusableTls::Authority(cause) => Self::Tls(TlsFault { kind: TlsError::UnusableAuthority, cause }),
-            UnusableTls::Setup(cause) | UnusableTls::Identity(cause) => Self::Setup(cause),
-        }
-    }
-}
-
-impl ConnectError {
-    /// It as a failure about this server.
-    pub fn failure(&self, endpoint: &Endpoint) -> Failure {
-        const NETWORK: &str = "check network, VPN and firewall";
-        let unreachable = |what: &str, cause: &dyn std::fmt::Display| {
-            Failure::new(Reason::Unreachable, format!("{endpoint} cannot be reached: {what}")).because(cause)
-        };
-        match self {
-            Self::UnusableProxy(error) => unreachable("the proxy of HTTPS_PROXY cannot be used", error),
-            Self::Proxy(error) => {
-                let failure = error.failure();
-                Failure { message: format!("{endpoint} cannot be reached: {}", failure.message), ..failure }
-            }
-            Self::Unresolved(cause) => {
-                unreachable("its name cannot be resolved", cause).hint("check the host name and the DNS")
-            }
-            Self::Refused(cause) => {
-                unreachable("connection refused", cause).hint("is the API server up, and is the port right?")
-            }
-            Self::NoRoute(cause) => unreachable("no route to host", cause).hint(NETWORK),
-            Self::Unanswered(limit) => {
-                let cause = format!("nothing within {}", ocm_core::duration::human(*limit));
-                unreachable("it does not answer", &cause).hint(NETWORK)
-            }
-            Self::Failed(cause) => unreachable("the connection failed", cause).hint(NETWORK),
-            Self::Broken(cause) => unreachable("the connection broke", cause),
-            Self::Closed(cause) => {
-                Failure::new(Reason::Tls, format!("{endpoint} closed the connection instead of speaking TLS"))
-                    .because(cause)
-            }
-            Self::Tls(fault) => fault.failure(endpoint),
-            Self::Setup(cause) => Failure::other("TLS cannot be set up").because(cause),
-        }
-    }
-}
-
 /// A connection after its handshake.
 pub(crate) struct Opened {
     /// The connection.
@@ -316,32 +243,4 @@ pub(crate) async fn reach(
 
 fn client_config(verifier: Arc<dyn ServerCertVerifier>, versions: &[Version]) -> Result<ClientConfig, ConnectError> {
     Ok(builder(verifier, versions)?.with_no_client_auth())
-}
-
-pub(crate) async fn direct(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
-    dial(&resolved(host, port).await?).await
-}
-
-async fn resolved(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
-    let addresses = tokio::net::lookup_host((host, port)).await;
-    Ok(addresses.map_err(|error| ConnectError::Unresolved(error.to_string()))?.collect())
-}
-
-async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
-    TcpStream::connect(addresses).await.map_err(|error| {
-        let kind = match error.kind() {
-            io::ErrorKind::ConnectionRefused => ConnectError::Refused,
-            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => ConnectError::NoRoute,
-            _ => ConnectError::Failed,
-        };
-        kind(error.to_string())
-    })
-}
-
-pub(crate) fn handshake(error: io::Error) -> ConnectError {
-    match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
-        Some(error) => ConnectError::Tls(fault(error)),
-        None if error.kind() == io::ErrorKind::UnexpectedEof => ConnectError::Closed(error.to_string()),
-        None => ConnectError::Broken(error.to_string()),
-    }
 }

@@ -7,8 +7,9 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::Endpoint;
-use crate::connect::{ConnectError, Way, reach};
-use crate::tunnel::Stream;
+use crate::connect::{Way, reach};
+use crate::connect_error::ConnectError;
+use crate::stream::Stream;
 
 /// Whether a server agrees on exactly this version of TLS, one before 1.2. The connection ends behind its answer; an https
 /// proxy on the way is trusted by `authorities`, or by those of the system where there are none.

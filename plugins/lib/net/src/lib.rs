@@ -14,22 +14,29 @@
 
 mod client;
 mod connect;
+mod connect_error;
+mod direct;
 mod endpoint;
 pub mod key;
 pub mod konnectivity;
 mod learn;
 mod legacy;
 pub mod proxy;
+mod proxy_error;
 mod socks;
+mod stream;
 mod tls_error;
 mod tunnel;
 mod vantage;
 
 pub use client::{Identity, Trust, UnusableIdentity, UnusableTls, VERSIONS, client_config};
-pub use connect::{ConnectError, Presented, Way, plain, present, present_by, secure};
+pub use connect::{Presented, Way, plain, present, present_by, secure};
+pub use connect_error::ConnectError;
 pub use endpoint::Endpoint;
 pub use learn::{Learned, Source, learn};
 pub use legacy::accepts;
+pub use proxy_error::{ProxyError, ProxyFault};
+pub use stream::Stream;
 pub use tls_error::tls_failure;
-pub use tunnel::{ProxyError, ProxyFault, Stream, Tunnel};
+pub use tunnel::Tunnel;
 pub use vantage::{Dial, Opening, Vantage};

@@ -4,8 +4,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::connect::{ConnectError, direct};
-use crate::tunnel::Stream;
+use crate::connect_error::ConnectError;
+use crate::direct::direct;
+use crate::stream::Stream;
 
 /// A connection that is being opened.
 pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Box<dyn Stream>, ConnectError>> + Send + 'a>>;

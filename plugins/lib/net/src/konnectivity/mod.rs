@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Du
 use tokio_rustls::TlsConnector;
 
 use crate::client::{Identity, Trust, client_config};
-use crate::tunnel::Stream;
+use crate::stream::Stream;
 use packet::Packet;
 
 /// How many bytes are on their way in one direction.
