@@ -8,7 +8,8 @@ use ocm_core::plan::Mode;
 use ocm_core::{Event, Narrator};
 use ocm_kube::Cluster;
 
-use super::{Outcome, Request, Row};
+use super::outcome::{Outcome, Row};
+use super::request::Request;
 use crate::install::{self, InstallError};
 use crate::join::Coming;
 use crate::named::OneOfMany;

@@ -13,7 +13,9 @@ use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use tokio::sync::OnceCell;
 
-use super::{Fleet, Installation, Member, Outcome, Request, Row, placing};
+use super::outcome::{Installation, Outcome, Row};
+use super::placing;
+use super::request::{Fleet, Member, Request};
 use crate::hub;
 use crate::join::{self, Coming, FallbackOptions, GrpcOptions, HubAccess, Joined};
 use crate::named::OneOfMany;

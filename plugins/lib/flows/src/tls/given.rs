@@ -12,10 +12,10 @@ use ocm_kube::Cluster;
 use ocm_net::{Endpoint, Way};
 use secrecy::ExposeSecret as _;
 
+use super::clock::empty;
 use super::handshake::{Dialled, dial};
 use super::kubeconfig::Server;
-use super::material::{certificates, chain, der, of_secret, place, plain, value};
-use super::{empty, material};
+use super::material::{self, certificates, chain, der, of_secret, place, plain, value};
 use crate::registry::FEW;
 
 /// What a server presents. It is reached as the environment says, and trusted by these authorities, or by the system's.

@@ -23,10 +23,12 @@ use ocm_core::{Reason, grpc, policy_engine};
 use ocm_kube::Cluster;
 use ocm_net::{Endpoint, Way};
 
+use super::clock::{clock_ahead, empty};
 use super::handshake::{Dialled, dial};
 use super::kubeconfig::{Holder, external};
 use super::material::{certificates, config_map, copy, der, noted, of_secret, place, secret, value};
-use super::{Unreadable, clock_ahead, empty, proxies};
+use super::proxies;
+use super::unreadable::Unreadable;
 use crate::hub::cluster_info;
 use crate::observe::conversion;
 use crate::registry::pages;

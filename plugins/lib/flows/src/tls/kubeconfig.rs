@@ -16,7 +16,7 @@ use ocm_net::proxy::{Origin, Proxy};
 use ocm_net::{Endpoint, Way};
 use secrecy::ExposeSecret as _;
 
-use super::empty;
+use super::clock::empty;
 use super::handshake::{Dialled, dial};
 use super::material::{chain, der, plain, text, value};
 

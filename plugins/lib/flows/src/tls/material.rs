@@ -9,7 +9,7 @@ use ocm_checks::tls::{Copied, Copy, Inventory, ObjectKind, Place, Purpose, Relat
 use ocm_core::certificate::{self, Certificate};
 use ocm_kube::Cluster;
 
-use super::Unreadable;
+use super::unreadable::Unreadable;
 
 /// A Secret; none: it is not there, or could not be read, which the inventory then says.
 pub(super) async fn secret(cluster: &Cluster, namespace: &str, name: &str) -> Result<Option<Secret>, Unreadable> {

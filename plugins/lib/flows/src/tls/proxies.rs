@@ -13,9 +13,10 @@ use ocm_net::proxy::{Origin, Proxy};
 use ocm_net::{Endpoint, Way};
 use serde::Deserialize;
 
+use super::clock::empty;
 use super::handshake::{Dialled, dial};
 use super::material::{copy, place};
-use super::{Unreadable, empty};
+use super::unreadable::Unreadable;
 use crate::registry::{FEW, pages};
 
 /// API group of add-ons.
