@@ -17,8 +17,7 @@ use ocm_core::phase::{Standing, standing};
 use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
 
-use crate::registrations::{noted, noted_of};
-use crate::registry::{self, OfHub, REQUESTS_PAGE};
+use crate::registry::{self, OfHub, REQUESTS_PAGE, noted, noted_of};
 pub use crate::watch::Changed;
 use crate::watch::changes;
 

@@ -30,7 +30,7 @@ use super::on_hub;
 use super::session::{Access, HubSession};
 use super::survey::Survey;
 use crate::observe::registration;
-use crate::registrations;
+use crate::registry;
 
 /// The namespace of the cluster's name on the hub.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl HubSession {
         let adopts = namespace == HubNamespace::Adopted;
         let uid = cluster.as_ref().and_then(|cluster| cluster.metadata.uid.as_deref());
         let now = Timestamp::now().as_millisecond();
-        let noted = noted?.and_then(|noted| registrations::noted(&noted.status).of_another_until(uid, Some(now)));
+        let noted = noted?.and_then(|noted| registry::noted(&noted.status).of_another_until(uid, Some(now)));
         if noted.is_some() || (namespace == HubNamespace::Left && cluster.is_none()) {
             let until = noted.and_then(|until| Timestamp::from_millisecond(until).ok());
             let until = until.map_or_else(|| "until they expire".to_owned(), |until| format!("until {until} at most"));
@@ -219,7 +219,7 @@ impl HubSession {
 
     /// What the policy controller has noted of the name. Who may not read it finds out nothing.
     async fn noted(&self, name: &str) -> Result<Option<RegisteredKeys>, Failure> {
-        let (found, _) = registrations::noted_of(self.client(), &[name.to_owned()]).await?;
+        let (found, _) = registry::noted_of(self.client(), &[name.to_owned()]).await?;
         Ok(found.into_iter().next())
     }
 

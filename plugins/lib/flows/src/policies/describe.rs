@@ -10,8 +10,7 @@ use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
 
 use super::list::{PolicyRow, policies};
-use crate::registrations::RECORDS_PAGE;
-use crate::registry;
+use crate::registry::{self, RECORDS_PAGE};
 
 /// A HubPolicy, and what it said about registrations.
 #[derive(Debug)]

@@ -1,0 +1,17 @@
+//! What the hub knows of clusters and their requests, read in as few requests as there are kinds.
+
+mod accounts;
+mod clusters;
+mod noted;
+mod pages;
+mod requests;
+mod scope;
+
+pub use accounts::{all_bound_accounts, bound_accounts};
+pub(crate) use clusters::has_joined;
+pub use clusters::{clusters, some_clusters};
+pub(crate) use noted::{RECORDS_PAGE, noted, noted_of};
+pub(crate) use pages::{FEW, OfHub, PAGE, all, pages, some};
+pub(crate) use requests::{REQUESTS_PAGE, fold_requests, pages_of_requests};
+pub use requests::{is_plain, requests, some_requests};
+pub use scope::{Asked, Registry, Scope};
