@@ -5,19 +5,22 @@ use std::time::{Duration, Instant};
 
 use ocm_api::operator::KlusterletMode;
 use ocm_core::accept::Options as AcceptOptions;
+use ocm_core::join;
 use ocm_core::join::progress::{Former, Goal};
-use ocm_core::join::proxy::AgentProxy;
-use ocm_core::join::{self, Settings};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::phase::Phase;
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::{Event, Failure, Narrator, Plan, Remedy, Silent};
 use ocm_kube::{Cluster, apply};
 
+use super::bootstrap::credential_of;
 use super::handover::Handover;
-use super::prepare::{Prepared, credential_of, prepare};
+use super::hub_access::TrustedBy;
+use super::prepare::prepare;
+use super::prepared::Prepared;
+use super::request::Request;
 use super::session::{self, HubSession};
-use super::{Coming, FallbackOptions, GrpcOptions, HubAccess, TrustedBy, fallback, follow, on_hub, survey, tidy};
+use super::{fallback, follow, on_hub, survey, tidy};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -25,40 +28,6 @@ const MINTED: Duration = Duration::from_secs(3600);
 
 /// The same, where a person has to approve what the agent asks for with it.
 const PERSON: Duration = Duration::from_secs(24 * 3600);
-
-/// What is wanted.
-#[derive(Clone)]
-pub struct Request {
-    /// What the join is to come to.
-    pub settings: Settings,
-    /// How the hub is reached.
-    pub access: HubAccess,
-    /// What is done with the plan.
-    pub mode: Mode,
-    /// Accept the cluster too; only with access to both clusters.
-    pub accept: Option<AcceptOptions>,
-    /// Follow the agent this far.
-    pub wait: Option<Goal>,
-    /// How long the wait and the acceptance may take together.
-    pub timeout: Duration,
-    /// Use the address that the hub publishes for its own network, with a token.
-    pub internal: bool,
-    /// Have pods reach a hosted cluster at the address that it publishes for its own network.
-    pub internal_managed: bool,
-    /// Whether a namespace of the cluster's name that is on the hub already, and is nobody's cluster's, becomes its own.
-    pub adopt_namespace: bool,
-    /// The cluster that joins, where the agents run on another one: in the hosted modes.
-    pub guest: Option<Box<Cluster>>,
-    /// What is to become of the proxy through which its agent reaches the hub.
-    pub proxy: AgentProxy,
-    /// What was typed about the hub's gRPC server.
-    pub grpc: GrpcOptions,
-    /// What was typed about hubs that the agent turns to when this one does not answer.
-    pub fallback: FallbackOptions,
-    /// The hub's installation, where the caller installs it at the same time: then it is waited for, also where nothing tells
-    /// yet that this becomes a hub. Where nothing is to be changed, what such a hub would say is not known.
-    pub coming: Option<Coming>,
-}
 
 /// What a join came to.
 #[derive(Debug)]

@@ -12,18 +12,10 @@ use ocm_core::{Failure, Reason, Remedy, certificate};
 use ocm_kube::Cluster;
 use ocm_net::Endpoint;
 
+use super::request::GrpcOptions;
 use super::session::HubSession;
 use super::survey::Survey;
 use crate::{grpc_server, hub};
-
-/// What was typed about the hub's gRPC server.
-#[derive(Clone, Debug, Default)]
-pub struct GrpcOptions {
-    /// Host, and port if one was typed; none: as the hub says.
-    pub server: Option<(String, Option<u16>)>,
-    /// Certificates (DER) of its CA; empty: as the hub says.
-    pub ca: Vec<Vec<u8>>,
-}
 
 /// The driver by which the agent is to register.
 pub(super) struct Chosen {

@@ -20,34 +20,18 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::apply::FIELD_MANAGER;
 use ocm_kube::{Cluster, remove};
 
+use super::bootstrap::{NOT_MADE, credential_of, unknown_ca};
+use super::hub_access::TrustedBy;
+use super::on_hub;
 use super::preflight::{Checked, Registrant};
-use super::prepare::{NOT_MADE, credential_of};
-use super::registered::unknown_ca;
+use super::request::Request;
 use super::session::{Access, HubSession};
 use super::survey::Survey;
-use super::{Request, TrustedBy, on_hub};
 use crate::hub::{self, AddressOptions};
 use crate::token;
 
 /// How long the tokens of agents with several hubs are to live.
 pub(super) const TOKEN: Duration = Duration::from_secs(rules::TOKEN_SECONDS);
-
-/// What was typed about further hubs.
-#[derive(Clone, Default)]
-pub struct FallbackOptions {
-    /// Hubs that the agent is to turn to, in order, with the user's own rights.
-    pub hubs: Vec<Cluster>,
-    /// Hubs that it is to turn to no longer, by their addresses or by the names of their Secrets.
-    pub removed: Vec<String>,
-    /// After how long without a hub it turns to the next one; none: as it is.
-    pub timeout: Option<HubTimeout>,
-}
-
-impl FallbackOptions {
-    fn is_empty(&self) -> bool {
-        self.hubs.is_empty() && self.removed.is_empty() && self.timeout.is_none()
-    }
-}
 
 /// A further hub that was named.
 struct Named {

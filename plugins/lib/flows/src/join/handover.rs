@@ -12,8 +12,9 @@ use ocm_core::{Failure, Narrator, Silent};
 use ocm_kube::Cluster;
 use secrecy::SecretString;
 
+use super::client::{REQUEST, dial};
 use super::driver;
-use super::session::{self, HubSession, REQUEST};
+use super::session::HubSession;
 use super::survey::Survey;
 use crate::observe::managed::{self as observe, Held};
 
@@ -66,7 +67,7 @@ async fn holder(hub: &HubSession, held: &Held) -> Result<Result<String, Failure>
     // What nobody verifies may be anybody's answer.
     let own = hub.admin().filter(|admin| !admin.insecure).cloned();
     // Without a credential, the way that agents have is the same for everybody.
-    let agents = session::dial(&hub.address, SecretString::default(), narrator.clone()).await;
+    let agents = dial(&hub.address, SecretString::default(), narrator.clone()).await;
     let mut first = None;
     for way in own.map(Ok).into_iter().chain([agents]) {
         let asked = async {

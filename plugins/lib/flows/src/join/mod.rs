@@ -7,27 +7,32 @@
 //!                                                               └──▶ token ─▶ apply ─▶ follow
 //! ```
 
+mod bootstrap;
 mod carry_out;
 mod claimed;
+mod client;
 mod coming;
 mod driver;
 mod fallback;
 mod follow;
 mod handover;
 mod hosted;
+mod hub_access;
 mod moving;
 mod on_hub;
 mod preflight;
 mod prepare;
+mod prepared;
 mod reach;
 mod registered;
+mod request;
 mod session;
 mod survey;
 mod tidy;
 
-pub use carry_out::{Joined, Request, join};
+pub use carry_out::{Joined, join};
 pub use coming::Coming;
-pub use driver::GrpcOptions;
-pub use fallback::FallbackOptions;
-pub use reach::{HubAccess, Trust, TrustedBy, are_one, is_itself};
+pub use hub_access::{HubAccess, Trust, TrustedBy};
+pub use reach::{are_one, is_itself};
+pub use request::{FallbackOptions, GrpcOptions, Request};
 pub(crate) use session::serves;

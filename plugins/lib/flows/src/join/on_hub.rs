@@ -12,7 +12,7 @@ use ocm_core::{Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::session::dial;
+use super::client::dial;
 use crate::observe::registration::not_a_hub;
 
 /// Somebody who holds the kubeconfig that an agent registers with.

@@ -4,72 +4,24 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::names::secrets;
-use ocm_core::join::agent::Credential;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::hosted::klusterlet_name;
 use ocm_core::join::state::{Belonging, asks_anew, belonging, moves_from, started_as, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
-use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy, name};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy, name};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
+use super::bootstrap::{NOT_MADE, credential_of, may_serve, tell_rendered, unknown_ca};
 use super::driver::Chosen;
-use super::fallback::{self, Fallback};
 use super::handover::Handover;
-use super::hosted::{self, Guest};
-use super::moving::Moving;
-use super::reach;
+use super::prepared::Prepared;
 use super::registered::{self, Registered, Ways};
-use super::session::HubSession;
-use super::survey::{self, Survey};
-use super::{Request, on_hub, preflight, tidy};
+use super::request::Request;
+use super::{fallback, hosted, on_hub, preflight, reach, survey, tidy};
 use crate::observe::managed as observe;
-
-/// Stands in a plan for a token that is made only when the plan is carried out.
-pub(super) const NOT_MADE: &str = "made-when-joining";
-
-/// Everything that is known before anything is touched.
-pub(super) struct Prepared<'a> {
-    pub(super) hub: HubSession,
-    pub(super) survey: Survey,
-    /// The managed cluster, where it is another one than that where the agents run.
-    pub(super) guest: Option<Guest<'a>>,
-    /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it, the driver, the
-    /// mode and the further hubs.
-    pub(super) joined: bool,
-    /// Whether the hub knows it and its agent registers anew all the same, by the way to the hub of [`kubeconfig`](Self::kubeconfig).
-    pub(super) anew: bool,
-    /// Where it moves to another mode, and what is known of its former agents.
-    pub(super) moving: Option<Moving>,
-    pub(super) plan: Plan,
-    /// The kubeconfig that the agent registers with.
-    pub(super) kubeconfig: Option<Bootstrap>,
-    /// Whether the token in the plan and in the kubeconfig is still to be made.
-    pub(super) token_is_missing: bool,
-    /// Whether the hub's namespace of the cluster's name, which is nobody's yet, becomes its own.
-    pub(super) adopts: bool,
-    /// Keys that asked in the cluster's name before its agent did.
-    pub(super) strangers: Vec<String>,
-    /// Whether the agent registers over gRPC.
-    pub(super) by_grpc: bool,
-    /// The hubs that the agent turns to when this one does not answer.
-    pub(super) fallback: Fallback,
-    /// Whether something is changed of a cluster that has joined, though its agent does not register anew: its hubs, or its token.
-    pub(super) is_renewed: bool,
-    /// The other hub of its list that the agent is at, if it is.
-    pub(super) away: Option<String>,
-    /// Where it registers anew: to whom its name goes.
-    pub(super) handover: Option<Handover>,
-}
-
-impl Prepared<'_> {
-    /// Whether the cluster has joined, and nothing at all is to be done.
-    pub(super) fn stays(&self) -> bool {
-        self.joined && !self.anew && !self.is_renewed && self.guest.is_none() && self.moving.is_none()
-    }
-}
 
 pub(super) async fn prepare<'a>(
     managed: &Cluster,
@@ -121,7 +73,7 @@ pub(super) async fn prepare<'a>(
     let before = there.as_ref().filter(|_| belongs == Belonging::Begun).map(|there| &there.hub);
     let entry = there.as_ref().and_then(|there| there.hub.entry.clone());
     let without = HubAddress { entry, ..hub.address.clone() };
-    let way = request.proxy.way(before, &without).map_err(registered::unknown_ca)?;
+    let way = request.proxy.way(before, &without).map_err(unknown_ca)?;
     preflight::pods(managed, &request.settings, &survey, narrator.as_ref()).await?;
     preflight::choices(&request.settings, &survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
     narrator.tell(Event::now(format!("asking the hub at {}", hub.address.server)));
@@ -254,30 +206,6 @@ async fn hosted_elsewhere(managed: &Cluster, name: &str, label: &str, failure: F
         .because(failure)
         .hint(Remedy::Unjoin(name.to_owned())),
         _ => failure,
-    }
-}
-
-/// Says what stands in rendered manifests where a token would.
-pub(super) fn tell_rendered(survey: &Survey, narrator: &dyn Narrator) {
-    narrator.tell(Event::note(format!(
-        "no token is made for manifests: in Secret {}/{} stands {NOT_MADE:?} in its place",
-        survey.names.namespace,
-        secrets::BOOTSTRAP_HUB_KUBECONFIG
-    )));
-}
-
-/// Whether the token that is there may go on to be used. Of one that others may hold, too, nobody can tell whose request it made:
-/// to be accepted, the agent gets one of its own. Over gRPC the hub does not note the token.
-pub(super) fn may_serve(there: &Bootstrap, request: &Request) -> bool {
-    request.accept.is_none() || request.mode == Mode::Render || there.exclusive || there.grpc.is_some()
-}
-
-/// What the hub knows the requests of the agent with this kubeconfig by. `strangers`: keys that asked before the agent did.
-pub(super) fn credential_of(kubeconfig: Option<&Bootstrap>, strangers: &[String]) -> Credential {
-    match kubeconfig {
-        None => Credential::Unknown,
-        Some(Bootstrap { token, grpc: Some(_), .. }) => Credential::over_grpc(token, strangers.to_vec()),
-        Some(Bootstrap { token, exclusive, .. }) => Credential::of(token, *exclusive),
     }
 }
 

@@ -10,69 +10,12 @@ use ocm_kube::Cluster;
 use ocm_net::{Endpoint, Source};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::Request;
-use super::session::{Access, HubSession, dial, dial_unverified};
+use super::client::{dial, dial_unverified};
+use super::hub_access::{HubAccess, Trust, TrustedBy};
+use super::request::Request;
+use super::session::{Access, HubSession};
 use crate::hub::{self, AddressOptions, CLUSTER_INFO_PATH};
 use crate::observe::tls::HANDSHAKE;
-
-/// How the hub is reached.
-#[derive(Clone)]
-pub enum HubAccess {
-    /// With a token that somebody else made.
-    Token {
-        /// The token.
-        token: SecretString,
-        /// The hub's address as agents dial it.
-        server: String,
-        /// Why the hub is believed to be the hub.
-        trust: Trust,
-    },
-    /// With access to both clusters: the user holds the hub's kubeconfig too.
-    Kubeconfig {
-        /// The hub.
-        hub: Box<Cluster>,
-        /// Where agents find it.
-        address: AddressOptions,
-    },
-}
-
-/// Why a hub is believed to be the hub. Empty: the system's authorities vouch for it.
-#[derive(Clone, Debug, Default)]
-pub struct Trust {
-    /// Keys of authorities.
-    pub pins: Vec<Pin>,
-    /// Certificates of authorities.
-    pub ca: Vec<Vec<u8>>,
-    /// Nobody: the user typed that verification be skipped.
-    pub skip: bool,
-}
-
-/// Why the hub was believed to be the hub in the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrustedBy {
-    /// The user's own kubeconfig of it.
-    Kubeconfig,
-    /// The key of its CA was given.
-    Pin,
-    /// Its CA was given.
-    Ca,
-    /// The authorities of this machine's system vouch for it.
-    System,
-    /// Nothing: the user typed that verification be skipped.
-    Nothing,
-}
-
-impl Trust {
-    /// What of it decides.
-    fn by(&self) -> TrustedBy {
-        match self {
-            Self { skip: true, .. } => TrustedBy::Nothing,
-            Self { ca, .. } if !ca.is_empty() => TrustedBy::Ca,
-            Self { pins, .. } if !pins.is_empty() => TrustedBy::Pin,
-            Self { .. } => TrustedBy::System,
-        }
-    }
-}
 
 /// Finds the hub and who vouches for it.
 pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Result<HubSession, Failure> {
@@ -234,21 +177,4 @@ async fn internal(
     let hub = dial(&address, token.clone(), narrator.clone()).await?;
     let options = AddressOptions { server: None, internal: true, ca: address.ca, unverified: false };
     Ok(hub::address(&hub, &options, narrator.as_ref()).await?.address)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_said_about_a_hub_decides_why_it_is_trusted() {
-        let pins = vec![format!("sha256:{}", "0".repeat(64)).parse().unwrap()];
-        let trust = Trust::default();
-        assert_eq!(trust.by(), TrustedBy::System);
-        let trust = Trust { pins, ..trust };
-        assert_eq!(trust.by(), TrustedBy::Pin);
-        let trust = Trust { ca: vec![Vec::new()], ..trust };
-        assert_eq!(trust.by(), TrustedBy::Ca);
-        assert_eq!(Trust { skip: true, ..trust }.by(), TrustedBy::Nothing);
-    }
 }

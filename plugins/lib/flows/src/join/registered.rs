@@ -8,25 +8,26 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_core::join::fallback::lasts;
-use ocm_core::join::proxy::HubCaUnknown;
 use ocm_core::join::state::{Belonging, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
 use ocm_core::redact::redact;
-use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy, Stage};
+use ocm_core::{Event, Failure, Narrator, Plan, Remedy, Stage};
 use ocm_kube::{Cluster, access};
 
+use super::bootstrap::{NOT_MADE, credential_of, may_serve, tell_rendered, unknown_ca};
 use super::driver::Chosen;
 use super::fallback::Fallback;
 use super::handover::{self, Handover};
 use super::hosted::Guest;
 use super::moving::Moving;
 use super::preflight::{Checked, Registrant};
-use super::prepare::{NOT_MADE, Prepared, credential_of, may_serve, tell_rendered};
+use super::prepared::Prepared;
+use super::request::Request;
 use super::session::HubSession;
 use super::survey::Survey;
-use super::{Request, claimed, on_hub, preflight, tidy};
+use super::{claimed, on_hub, preflight, tidy};
 
 /// The ways to the hub that a cluster has, with all certificates that stand there.
 pub(super) struct Ways {
@@ -268,13 +269,6 @@ fn wanted(request: &Request, survey: &Survey, ways: &Ways, hub: &HubSession) -> 
     let uid = hub.address.uid.clone().or_else(|| present.uid.clone());
     let without = HubAddress { ca, proxy: None, uid, ..present.clone() };
     request.proxy.way_of_registered(present, &without).map(Some).map_err(unknown_ca)
-}
-
-/// The CA of a proxy is given, and that of the hub is not known.
-pub(super) fn unknown_ca(HubCaUnknown: HubCaUnknown) -> Failure {
-    Failure::new(Reason::Tls, "the CA of the proxy cannot be given to agents without the CA of the hub")
-        .because("agents verify both with the same certificates, and the hub with those of their system until now")
-        .hint(Remedy::HubCa)
 }
 
 /// Nothing but the kubeconfigs that are written.

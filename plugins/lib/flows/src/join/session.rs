@@ -1,28 +1,26 @@
 //! The hub that was found and verified, and how we talk to it: made once for a command.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
-use kube::config::{AuthInfo, Cluster as ClusterEntry};
 use kube::{Api, Resource};
 use ocm_api::names::webhooks;
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_core::kubeconfig::HubAddress;
-use ocm_core::{Event, Failure, Narrator, Reason, Remedy, Role, certificate};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
+use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::wait::{Check, until_triggered};
-use ocm_kube::{Cluster, Connection, connect_to};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
-use super::{Coming, TrustedBy, on_hub};
+use super::coming::Coming;
+use super::hub_access::TrustedBy;
+use super::on_hub;
 use crate::observe::registration;
 
-/// How long a request to the hub may take.
-pub(super) const REQUEST: Duration = Duration::from_secs(15);
 /// Time between two questions to a hub that starts.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -205,44 +203,4 @@ pub(crate) async fn serves<K: Resource<DynamicType = ()>>(cluster: &Cluster) -> 
             if absent { Ok(false) } else { Err(failure) }
         }
     }
-}
-
-/// A client that is what an agent with this token is to the hub. It takes the way of this machine: the agent's proxy may be out
-/// of reach here.
-pub(super) async fn dial(
-    address: &HubAddress,
-    token: SecretString,
-    narrator: Arc<dyn Narrator>,
-) -> Result<Cluster, Failure> {
-    connect(address, token, false, narrator).await
-}
-
-/// The same, but nobody verifies the hub.
-pub(super) async fn dial_unverified(
-    address: &HubAddress,
-    token: SecretString,
-    narrator: Arc<dyn Narrator>,
-) -> Result<Cluster, Failure> {
-    connect(address, token, true, narrator).await
-}
-
-async fn connect(
-    address: &HubAddress,
-    token: SecretString,
-    insecure_skip_tls_verify: bool,
-    narrator: Arc<dyn Narrator>,
-) -> Result<Cluster, Failure> {
-    let cluster = ClusterEntry {
-        server: Some(address.server.clone()),
-        certificate_authority_data: (!address.ca.is_empty()).then(|| certificate::to_pem_base64(&address.ca)),
-        ..ClusterEntry::default()
-    };
-    let user = AuthInfo { token: Some(token), ..AuthInfo::default() };
-    let connection = Connection {
-        insecure_skip_tls_verify,
-        request_timeout: Some(REQUEST),
-        role: Role::Hub,
-        ..Connection::default()
-    };
-    connect_to(cluster, user, &connection, narrator).await
 }
