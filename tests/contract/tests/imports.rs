@@ -124,25 +124,29 @@ impl Modules {
             let needed = module.needed.iter().filter_map(|path| self.file(name, path, 0));
             imports.entry(&module.file).or_default().extend(needed.filter(|file| *file != module.file));
         }
-        let reached = |from: &str| {
-            let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
-            while let Some(file) = left.pop() {
-                left.extend(imports.get(file).into_iter().flatten().filter(|next| seen.insert(**next)));
-            }
-            seen
-        };
-        let reached: BTreeMap<&str, BTreeSet<&str>> = imports.keys().map(|file| (*file, reached(file))).collect();
+        let reached: BTreeMap<&str, BTreeSet<&str>> =
+            imports.keys().map(|file| (*file, reached(&imports, file))).collect();
         let (mut circles, mut told) = (Vec::new(), BTreeSet::new());
         for (file, from_here) in reached.iter().filter(|(file, reached)| reached.contains(*file)) {
             if told.contains(file) {
                 continue;
             }
-            let all: BTreeSet<&str> = from_here.iter().filter(|other| reached[*other].contains(file)).copied().collect();
+            let all: BTreeSet<&str> =
+                from_here.iter().filter(|other| reached[*other].contains(file)).copied().collect();
             told.extend(all.iter().copied());
             circles.push(all.iter().map(|file| (*file, imports[file].intersection(&all).copied().collect())).collect());
         }
         circles
     }
+}
+
+/// The files that one imports, and those that they import, and so on.
+fn reached<'m>(imports: &BTreeMap<&'m str, BTreeSet<&'m str>>, from: &'m str) -> BTreeSet<&'m str> {
+    let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
+    while let Some(file) = left.pop() {
+        left.extend(imports.get(file).into_iter().flatten().filter(|next| seen.insert(**next)));
+    }
+    seen
 }
 
 fn child(module: &Segments, name: &str) -> Segments {
@@ -305,7 +309,9 @@ fn sources(folder: &Path) -> Vec<(Segments, String, String)> {
             }
             let relative = path.strip_prefix(folder).expect("it lies there");
             // Beside a library it is a crate of its own.
-            if path.extension().is_none_or(|extension| extension != "rs") || (is_library && relative == Path::new("main.rs")) {
+            if path.extension().is_none_or(|extension| extension != "rs")
+                || (is_library && relative == Path::new("main.rs"))
+            {
                 continue;
             }
             let file = relative.display().to_string();

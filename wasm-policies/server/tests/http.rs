@@ -308,5 +308,5 @@ async fn the_end_is_announced_and_what_has_begun_is_answered() {
     let mut said = String::new();
     begun.read_to_string(&mut said).await.unwrap();
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
-    tokio::time::timeout(Duration::from_secs(5), server.serving).await.unwrap().unwrap();
+    timeout(Duration::from_secs(5), server.serving).await.unwrap().unwrap();
 }
