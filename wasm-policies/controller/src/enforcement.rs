@@ -8,7 +8,7 @@ use ocm_api::conditions::hub_policy::reasons;
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::Failure;
 use ocm_core::policy_engine::{self as engine, WEBHOOK, webhooks};
-use ocm_kube::admission::{self, Answer};
+use ocm_kube::admission::{self, Answer, NoAnswer};
 use ocm_kube::{Cluster, explain};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -48,7 +48,9 @@ type Found<T> = Result<Option<T>, String>;
 /// Looks at the hub. Changes nothing: the dry run is of a cluster that nobody can create.
 pub(crate) async fn look(cluster: &Cluster) -> Enforcement {
     let answer = async {
-        let late = |_| Failure::other(format!("the hub has not answered within {} seconds", ANSWER.as_secs()));
+        let late = |_| {
+            NoAnswer::Other(Failure::other(format!("the hub has not answered within {} seconds", ANSWER.as_secs())))
+        };
         tokio::time::timeout(ANSWER, admission::ask(cluster, &engine::probe())).await.map_err(late).flatten()
     };
     let (judges, changes, validates, mutates, answer) = futures::join!(
@@ -66,7 +68,7 @@ pub(crate) async fn look(cluster: &Cluster) -> Enforcement {
 }
 
 /// Why requests do not wait for policies.
-fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer, Failure>) -> Option<Problem> {
+fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer, NoAnswer>) -> Option<Problem> {
     let missing = missing("ValidatingWebhookConfiguration", WEBHOOK, judges, REPAIR)
         .or_else(|| missing("MutatingWebhookConfiguration", WEBHOOK, changes, REPAIR));
     if missing.is_some() {
@@ -87,15 +89,14 @@ fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer,
             let message = format!("the API server does not ask the webhook as its configuration says; {REPAIR}");
             Some(Problem { reason: reasons::NOT_ASKED_AT_ALL, message })
         }
-        Err(failure) if failure.to_string().contains(webhooks::REGISTER) && admission::distrusts(failure) => {
+        Err(NoAnswer::Webhook { name, is_distrusted: true, failure }) if name == webhooks::REGISTER => {
             let message = format!(
                 "the API server does not trust the certificate that the webhook serves with, so requests are refused: \
                  {failure}; {REPAIR}"
             );
             Some(Problem { reason: reasons::NOT_TRUSTED, message })
         }
-        // The API server names the entry that had to be answered.
-        Err(failure) if failure.to_string().contains(webhooks::REGISTER) => {
+        Err(NoAnswer::Webhook { name, failure, .. }) if name == webhooks::REGISTER => {
             let message = format!(
                 "the API server gets no answer from the webhook, so requests are refused: {failure}; look at its pods: \
                  kubectl get pods --namespace {}",
@@ -103,7 +104,9 @@ fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer,
             );
             Some(Problem { reason: "NoAnswer", message })
         }
-        Err(failure) => Some(Problem { reason: UNKNOWN, message: format!("the webhook cannot be tried: {failure}") }),
+        Err(NoAnswer::Webhook { failure, .. } | NoAnswer::Other(failure)) => {
+            Some(Problem { reason: UNKNOWN, message: format!("the webhook cannot be tried: {failure}") })
+        }
     }
 }
 
@@ -165,7 +168,7 @@ mod tests {
 
     static CERTIFICATE: LazyLock<String> = LazyLock::new(certificate);
 
-    fn reason(judges: Found<Value>, answer: Result<Answer, Failure>) -> Option<&'static str> {
+    fn reason(judges: Found<Value>, answer: Result<Answer, NoAnswer>) -> Option<&'static str> {
         judged(&judges, &Ok(Some(planned("Mutating", FailurePolicy::Fail))), &answer).map(|problem| problem.reason)
     }
 
@@ -193,11 +196,14 @@ mod tests {
         assert_eq!(reason(Err("forbidden".to_owned()), refused()), Some(UNKNOWN));
         assert_eq!(reason(fails(), Ok(Answer::Admitted(Vec::new()))), Some("NotAsked"));
         assert_eq!(reason(fails(), Ok(Answer::Refused("another webhook says no".to_owned()))), Some("NotAsked"));
-        let silent = format!("failed calling webhook \"{}\": connection refused", webhooks::REGISTER);
-        assert_eq!(reason(fails(), Err(Failure::new(Reason::Busy, silent.clone()))), Some("NoAnswer"));
-        let distrusts = Failure::new(Reason::Busy, silent).because("x509: certificate signed by unknown authority");
-        assert_eq!(reason(fails(), Err(distrusts)), Some("NotTrusted"));
-        assert_eq!(reason(fails(), Err(Failure::new(Reason::Forbidden, "no"))), Some(UNKNOWN));
+        let silent = |name: &str, is_distrusted| {
+            let failure = Failure::new(Reason::Busy, "failed calling webhook");
+            Err(NoAnswer::Webhook { name: name.to_owned(), is_distrusted, failure })
+        };
+        assert_eq!(reason(fails(), silent(webhooks::REGISTER, false)), Some("NoAnswer"));
+        assert_eq!(reason(fails(), silent(webhooks::REGISTER, true)), Some("NotTrusted"));
+        assert_eq!(reason(fails(), silent("somebody else's", true)), Some(UNKNOWN));
+        assert_eq!(reason(fails(), Err(NoAnswer::Other(Failure::new(Reason::Forbidden, "no")))), Some(UNKNOWN));
         let missing = judged(&fails(), &Ok(None), &refused()).expect("what changes clusters is missing");
         assert_eq!(missing.reason, "ConfigurationMissing");
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_api::ManagedCluster;
-use ocm_api::registration::{RegistrationIntent, RegistrationStatus};
+use ocm_api::registration::{RegistrationIntent, RegistrationStatus, waits_for_a_person};
 use ocm_core::policy_engine::{CONTROLLER, NAMESPACE};
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::Answer;
@@ -190,7 +190,7 @@ impl Joins {
         let mark = format!("{}/{}", uid.map(String::as_str).unwrap_or_default(), expiry.at);
         let mark = ocm_policy_engine::digest(mark.as_bytes());
         let new = RegistrationStatus {
-            waiting_for: Some(status::sentence(&format!("a person: {told}"))),
+            waiting_for: Some(status::sentence(&waits_for_a_person(&told))),
             expired: Some(expiry),
             obligations: Vec::new(),
             approved_by: Vec::new(),

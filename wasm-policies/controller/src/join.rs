@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_api::ManagedCluster;
-use ocm_api::registration::{RegistrationIntent, RegistrationStatus, RegistrationVerdict};
+use ocm_api::registration::{RegistrationIntent, RegistrationStatus, RegistrationVerdict, waits_for_a_person};
 use ocm_core::accept::{Chosen, Options, decide};
 use ocm_core::csr::{Request, State};
 use ocm_policy_abi::{EvidenceSource, Operation};
@@ -102,16 +102,19 @@ impl Joins {
         let next = match (ruled(&decision), expired) {
             (Ruled::Nothing, _) => Some(self.settled(&snapshot, cluster, before, &options).await?),
             // Whoever gave it no more time is not asked whether it may come back.
-            (_, Some(why)) => Some(self.person(&snapshot, cluster, before, &format!("a person: {why}")).await?),
+            (_, Some(why)) => Some(self.person(&snapshot, cluster, before, &waits_for_a_person(why)).await?),
             (Ruled::Person(refusal), None) => {
-                let why = format!("a person: {} ({})", refusal.detail, refusal.code);
+                let why = waits_for_a_person(format_args!("{} ({})", refusal.detail, refusal.code));
                 Some(self.person(&snapshot, cluster, before, &why).await?)
             }
             (Ruled::Ask { stands_on, approve, accept }, None) => {
                 let subject = snapshot.asked.get(stands_on).zip(snapshot.object.as_ref());
                 let Some((asked, object)) = subject else { return Ok(Next::Again) };
                 match asked.object.as_ref().map(|object| Arc::new(object.read())) {
-                    None => Some(self.person(&snapshot, cluster, before, "a person: its request is too large").await?),
+                    None => {
+                        let why = waits_for_a_person("its request is too large");
+                        Some(self.person(&snapshot, cluster, before, &why).await?)
+                    }
                     Some(csr) => {
                         let subject =
                             Subject { snapshot: &snapshot, cluster, object, asked, csr: &csr, approve, accept };

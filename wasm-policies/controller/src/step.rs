@@ -1,5 +1,6 @@
 //! What follows from what the rules and the policies say: neither clock nor client.
 
+use ocm_api::registration::waits_for_a_person;
 use ocm_core::accept::{Decision, Refusal};
 use ocm_policy_rules::{Answer, Combined};
 
@@ -65,8 +66,8 @@ pub(crate) fn judged(answer: &Combined, approving: &[&str]) -> Judged {
         Answer::Allow if !approving.is_empty() => {
             return Judged::Carry(approving.iter().map(|name| (*name).to_owned()).collect());
         }
-        Answer::Allow => "a person: no policy that approves allowed it".to_owned(),
-        Answer::NoOpinion => "a person: no policy has an opinion about it".to_owned(),
+        Answer::Allow => waits_for_a_person("no policy that approves allowed it"),
+        Answer::NoOpinion => waits_for_a_person("no policy has an opinion about it"),
         Answer::Error => match answer.errors.first() {
             Some(problem) => {
                 let policies = problem.policies.join(", ");

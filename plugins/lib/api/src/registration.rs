@@ -23,6 +23,18 @@ pub const MAX_GENERATION: i64 = (1 << 53) - 1;
 pub const MAX_SECONDS: u32 = 400 * 24 * 60 * 60;
 /// The most characters of a replayable record.
 pub const MAX_RECORD: usize = 64 << 10;
+/// What stands before the reason in [`RegistrationStatus::waiting_for`] where a person has to decide.
+const PERSON: &str = "a person: ";
+
+/// What [`RegistrationStatus::waiting_for`] says where a person has to decide, for this reason.
+pub fn waits_for_a_person(why: impl std::fmt::Display) -> String {
+    format!("{PERSON}{why}")
+}
+
+/// Whether this is said in [`RegistrationStatus::waiting_for`] where a person has to decide.
+pub fn is_for_a_person(waiting_for: &str) -> bool {
+    waiting_for.starts_with(PERSON)
+}
 
 /// Nothing: a registration is what its cluster and its policies make of it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,14 @@
 //! Why something does not work, by the words of kubelets, API servers, operators and agents. None: the words tell no more
 //! than they say.
 
+use ocm_api::names::{identity, namespaces};
+
+/// Whether words of an operator say that the API server denied a right to it, and not to somebody else.
+pub(crate) fn lacks_right(message: &str, operator: &str) -> bool {
+    let user = identity::service_account_user(namespaces::OPERATOR, operator);
+    message.to_ascii_lowercase().contains(&format!("forbidden: user \"{user}\""))
+}
+
 /// The first row of which some words are all in a message.
 fn first(message: &str, rows: &[(&[&str], &'static str)]) -> Option<&'static str> {
     let row = rows.iter().find(|(words, _)| words.iter().all(|word| message.contains(word)));

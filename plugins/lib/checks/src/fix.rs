@@ -12,6 +12,7 @@ use ocm_core::workload::Health;
 use ocm_core::{Plan, Stage, install, join, policy_engine};
 use serde::Serialize;
 
+use crate::causes;
 use crate::facts::{self, Cluster, Facts};
 use crate::finding::{Finding, Id, ObjectRef};
 use crate::judge::Report;
@@ -243,7 +244,7 @@ fn hub_operator_rights(facts: &Facts<'_>, _: &Finding) -> Result<Change, String>
     let managers = hub.and_then(|hub| hub.managers.read()).into_iter().flatten();
     let mut said = managers.flat_map(|manager| manager.status.iter().flat_map(|status| &status.conditions));
     is_in_its_place(hub.map(|hub| &hub.operator))?;
-    match said.any(|condition| lacks_right(&condition.message, ocm_api::names::operators::CLUSTER_MANAGER)) {
+    match said.any(|condition| causes::lacks_right(&condition.message, ocm_api::names::operators::CLUSTER_MANAGER)) {
         true => Ok(apply(Side::Hub, install::operator_rights())),
         false => Err(NO_RIGHT.to_owned()),
     }
@@ -254,7 +255,7 @@ fn klusterlet_operator_rights(facts: &Facts<'_>, finding: &Finding) -> Result<Ch
     is_in_its_place(facts.snapshot.managed.as_ref().map(|managed| &managed.operator))?;
     let said = klusterlet.and_then(|klusterlet| klusterlet.status.as_ref()).map(|status| &status.conditions);
     let mut wrong = said.into_iter().flatten().filter(|condition| condition.status == conditions::FALSE);
-    match wrong.any(|condition| lacks_right(&condition.message, ocm_api::names::operators::KLUSTERLET)) {
+    match wrong.any(|condition| causes::lacks_right(&condition.message, ocm_api::names::operators::KLUSTERLET)) {
         true => Ok(apply(Side::Managed, join::operator_rights())),
         false => Err(NO_RIGHT.to_owned()),
     }
@@ -268,12 +269,6 @@ fn is_in_its_place(operator: Option<&Observed<Workload>>) -> Result<(), String> 
         true => Ok(()),
         false => Err(format!("the operator is not in namespace {}, where its roles belong to", namespaces::OPERATOR)),
     }
-}
-
-/// Whether words of an operator say that the API server denied a right to it, and not to somebody else.
-fn lacks_right(message: &str, operator: &str) -> bool {
-    let user = identity::service_account_user(namespaces::OPERATOR, operator);
-    message.to_ascii_lowercase().contains(&format!("forbidden: user \"{user}\""))
 }
 
 fn cluster<'a, 'f>(facts: &'f Facts<'a>, finding: &Finding) -> Result<&'f Cluster<'a>, String> {

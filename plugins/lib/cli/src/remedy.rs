@@ -116,6 +116,7 @@ fn what_to_type(remedy: &Remedy) -> String {
         }
         Remedy::ReadAsManaged(name) => format!("look at it as at a managed cluster: --from managed={}", shell(name)),
         Remedy::WriteBundle => "write a bundle with: kubectl ocm troubleshoot CLUSTER --bundle FILE".to_owned(),
+        Remedy::DumpObjects => "or dump objects with: kubectl get KINDS --all-namespaces -o yaml".to_owned(),
         Remedy::FindCause => "see what is wrong: kubectl ocm troubleshoot".to_owned(),
         Remedy::NameCluster => "say which cluster it is: --context NAME".to_owned(),
         Remedy::NameItsHub => "name the hub that it belongs to: --hub-context NAME".to_owned(),

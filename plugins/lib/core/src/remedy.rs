@@ -96,6 +96,8 @@ pub enum Remedy {
     ReadAsManaged(String),
     /// Write a bundle, which holds both sides.
     WriteBundle,
+    /// Dump the objects of a cluster.
+    DumpObjects,
     /// Find out what is wrong.
     FindCause,
     /// Go on without what does not answer.

@@ -209,7 +209,7 @@ fn load(input: Input, notes: &mut Vec<Hint>) -> Result<Named, Failure> {
             ))
             .because(why)
             .hint(Remedy::WriteBundle)
-            .hint("or dump objects with: kubectl get KINDS --all-namespaces -o yaml"));
+            .hint(Remedy::DumpObjects));
         }
         Content::Folder(folder) => tree.folder(&folder, &mut Vec::new())?,
         Content::Archive(reader) => tree.archive(reader)?,

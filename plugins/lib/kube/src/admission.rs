@@ -8,7 +8,7 @@ use ocm_core::Failure;
 use ocm_core::reconcile::FIELD_MANAGER;
 
 use crate::Cluster;
-use crate::untyped::{StatusKind, is_distrust};
+use crate::untyped::{StatusKind, failed_webhook, is_distrust};
 
 /// What was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,16 +29,36 @@ impl Answer {
     }
 }
 
-/// Whether a webhook that has to answer was reached, and the API server did not believe who it is.
-pub fn distrusts(failure: &Failure) -> bool {
-    is_distrust(&failure.to_string())
+/// Why nothing was said.
+#[derive(Clone, Debug)]
+pub enum NoAnswer {
+    /// A webhook that has to answer did not.
+    Webhook {
+        /// The name of its entry in the configuration.
+        name: String,
+        /// Whether it was reached, and the API server did not believe who it is.
+        is_distrusted: bool,
+        /// What the API server says.
+        failure: Failure,
+    },
+    /// Something else.
+    Other(Failure),
+}
+
+impl NoAnswer {
+    /// The failure of whoever needed an answer.
+    pub fn failure(self) -> Failure {
+        match self {
+            Self::Webhook { failure, .. } | Self::Other(failure) => failure,
+        }
+    }
 }
 
 /// Tries to create or change a cluster-scoped object, by a server-side dry run.
 ///
 /// # Errors
 /// When the server gives no such answer.
-pub async fn ask(cluster: &Cluster, manifest: &Manifest) -> Result<Answer, Failure> {
+pub async fn ask(cluster: &Cluster, manifest: &Manifest) -> Result<Answer, NoAnswer> {
     let what = format!("try {}", manifest.reference());
     let path = format!(
         "/apis/{}/{}/{}?dryRun=All&force=true&fieldManager={FIELD_MANAGER}",
@@ -46,16 +66,17 @@ pub async fn ask(cluster: &Cluster, manifest: &Manifest) -> Result<Answer, Failu
         manifest.plural(),
         manifest.name()
     );
+    let cannot = |error| NoAnswer::Other(cluster.explain(&what, error));
     let request = http::Request::patch(path).header(CONTENT_TYPE, "application/apply-patch+yaml");
     let request = request.body(Body::from(manifest.body().to_string().into_bytes()));
-    let request = request.map_err(|error| Failure::other(format!("cannot {what}")).because(error))?;
-    let answer = cluster.client.send(request).await.map_err(|error| cluster.explain(&what, error))?;
+    let request = request.map_err(|error| NoAnswer::Other(Failure::other(format!("cannot {what}")).because(error)))?;
+    let answer = cluster.client.send(request).await.map_err(cannot)?;
     if answer.status().is_success() {
         let warnings = answer.headers().get_all(WARNING).into_iter();
         return Ok(Answer::Admitted(warnings.filter_map(|text| Some(text.to_str().ok()?.to_owned())).collect()));
     }
     let code = answer.status().as_u16();
-    let body = answer.into_body().collect_bytes().await.map_err(|error| cluster.explain(&what, error))?;
+    let body = answer.into_body().collect_bytes().await.map_err(cannot)?;
     let status = serde_json::from_slice::<Status>(&body).unwrap_or_else(|_| Status {
         code,
         message: String::from_utf8_lossy(&body).into_owned(),
@@ -64,5 +85,10 @@ pub async fn ask(cluster: &Cluster, manifest: &Manifest) -> Result<Answer, Failu
     if StatusKind::of(&status) == StatusKind::Denied {
         return Ok(Answer::Refused(status.message));
     }
-    Err(cluster.explain(&what, kube::Error::Api(Box::new(status))))
+    let webhook = failed_webhook(&status).map(|name| (name.to_owned(), is_distrust(&status.message)));
+    let failure = cluster.explain(&what, kube::Error::Api(Box::new(status)));
+    Err(match webhook {
+        Some((name, is_distrusted)) => NoAnswer::Webhook { name, is_distrusted, failure },
+        None => NoAnswer::Other(failure),
+    })
 }

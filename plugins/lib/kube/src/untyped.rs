@@ -39,6 +39,12 @@ impl StatusKind {
     }
 }
 
+/// The webhook that had to answer and did not, by the name of its entry
+/// (`k8s.io/apiserver/pkg/admission/plugin/webhook/errors`).
+pub(crate) fn failed_webhook(status: &Status) -> Option<&str> {
+    status.message.split_once("failed calling webhook \"")?.1.split_once('"').map(|(name, _)| name)
+}
+
 /// Whether a server told that it does not believe another one's certificate. Go names the package that found out.
 pub(crate) fn is_distrust(text: &str) -> bool {
     text.contains("x509: ")
@@ -60,5 +66,15 @@ mod tests {
         let error = ("name.invalid", 1).to_socket_addrs().unwrap_err();
         assert!(is_lookup(&error), "{error}");
         assert!(!is_lookup(&io::Error::from(io::ErrorKind::ConnectionRefused)));
+    }
+
+    #[test]
+    fn the_webhook_that_failed_is_the_one_that_the_server_names() {
+        let said = |message: &str| Status { message: message.to_owned(), ..Status::default() };
+        let failed =
+            said("Internal error occurred: failed calling webhook \"a.example\": failed to call webhook: \"b\"");
+        assert_eq!(failed_webhook(&failed), Some("a.example"));
+        assert_eq!(StatusKind::of(&failed), StatusKind::WebhookFailed);
+        assert_eq!(failed_webhook(&said("admission webhook \"a.example\" denied the request")), None);
     }
 }

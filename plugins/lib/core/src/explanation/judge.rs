@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use ocm_api::registration::{
     RegistrationExpiry, RegistrationKey, RegistrationObligation, RegistrationStatus, RegistrationVerdict,
+    is_for_a_person,
 };
 
 use super::approvals::{GivenApproval, approvals};
@@ -16,8 +17,6 @@ use crate::{Failure, Hint, Reason, Remedy};
 /// The codes of the policy `approvals` that tell what a person can do.
 const APPROVALS_MISSING: &str = "ApprovalsMissing";
 const APPROVALS_UNPROVED: &str = "ApprovalsUnproved";
-/// How the controller begins what a person has to decide.
-const PERSON: &str = "a person: ";
 /// So many policies are worth a look of their own.
 const LOOKS: usize = 3;
 
@@ -225,7 +224,7 @@ fn next(facts: &Facts, finding: &Finding, opinions: &[Opinion], unasked: &[Unask
     match finding {
         Finding::Waits { why } | Finding::RequestWaits { why } => {
             let mut next = looks(&facts.name, opinions);
-            if why.starts_with(PERSON) {
+            if is_for_a_person(why) {
                 // Somebody wanted these to let clusters in, and may wonder why they did not.
                 let approves = |policy: &&Unasked| policy.now.as_ref().is_some_and(|now| now.auto_approve);
                 let look = |policy: &Unasked| Hint::from(Remedy::SeePolicy(policy.policy.clone()));

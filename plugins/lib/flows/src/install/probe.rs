@@ -59,8 +59,10 @@ pub(crate) async fn ask_with(
         match admission::ask(cluster, probe).await {
             Ok(answer) if is_right(&answer) => {}
             Ok(_) => return Ok(Seen::NotYet),
-            Err(failure) if failure.reason == Reason::KindNotServed => return Ok(Seen::NoHub),
-            Err(failure) => return Err(failure),
+            Err(no_answer) => {
+                let failure = no_answer.failure();
+                return if failure.reason == Reason::KindNotServed { Ok(Seen::NoHub) } else { Err(failure) };
+            }
         }
     }
     Ok(Seen::All)
