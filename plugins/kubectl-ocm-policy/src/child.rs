@@ -5,6 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ocm_core::Failure;
+
 /// The programs that are running.
 #[derive(Clone, Default)]
 pub(crate) struct Children(Arc<Mutex<Vec<u32>>>);
@@ -17,6 +19,18 @@ impl Leash {
     pub(crate) fn children(&self) -> Children {
         self.0.clone()
     }
+}
+
+/// Runs and compiles modules on another thread, so that this one notices Ctrl-C whatever they do.
+pub(crate) async fn apart<T: Send + 'static>(
+    work: impl FnOnce(Children) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let leash = Leash::default();
+    let children = leash.children();
+    let done = tokio::task::spawn_blocking(move || work(children)).await;
+    let done = done.map_err(|error| Failure::other("this is a defect of kubectl ocm policy").because(error));
+    drop(leash);
+    done?
 }
 
 impl Drop for Leash {

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 mod args;
 mod ask;
-mod blocking;
 mod bundle;
 mod child;
 mod files;

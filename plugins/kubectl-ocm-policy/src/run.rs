@@ -8,7 +8,7 @@ use ocm_core::{Exit, Failure};
 use crate::args::hub::OnHub;
 use crate::args::registry::InRegistry;
 use crate::args::{PolicyArgs, ReplayArgs, What};
-use crate::blocking::apart;
+use crate::child::apart;
 use crate::verbs;
 
 pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::KindArgs;
 use crate::args::hub::ApplyArgs;
-use crate::blocking::apart;
+use crate::child::apart;
 use crate::load::{Loader, module};
 use crate::verbs::registry::{ANSWER, credentials, reference};
 

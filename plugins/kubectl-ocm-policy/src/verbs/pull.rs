@@ -9,7 +9,7 @@ use ocm_policy_distribution::Image;
 use ocm_policy_engine::digest;
 
 use crate::args::registry::PullArgs;
-use crate::blocking::apart;
+use crate::child::apart;
 use crate::files;
 use crate::verbs::inspect::size;
 use crate::verbs::registry::{open, public_key, reference, worded};

@@ -8,7 +8,7 @@ use ocm_policy_distribution::{Layout, Pushed, SigningKey};
 use ocm_policy_engine::inspect;
 
 use crate::args::registry::{LayoutArg, PushArgs};
-use crate::blocking::apart;
+use crate::child::apart;
 use crate::files;
 use crate::load::{module, refused};
 use crate::verbs::registry::{open, reference, worded};

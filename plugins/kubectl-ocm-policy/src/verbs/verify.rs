@@ -6,7 +6,7 @@ use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
 
 use crate::args::registry::VerifyArgs;
-use crate::blocking::apart;
+use crate::child::apart;
 use crate::verbs::registry::{open, public_key, reference, worded};
 
 pub(crate) async fn run(args: VerifyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

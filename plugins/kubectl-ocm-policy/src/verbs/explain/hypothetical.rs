@@ -35,7 +35,7 @@ use super::modules::why;
 use super::view::{NOT_ASKED, passed_over};
 use crate::args::{AboutArgs, ExplainArgs};
 use crate::ask::{self, Policies};
-use crate::blocking::apart;
+use crate::child::apart;
 use crate::load::Loader;
 use crate::verbs::registry::{ANSWER, credentials, reference};
 use crate::verbs::run::reason;

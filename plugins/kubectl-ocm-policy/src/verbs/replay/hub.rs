@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::candidates::{Candidate, candidates, unasked};
 use crate::args::KindArgs;
 use crate::ask::{self, Policies};
-use crate::blocking::apart;
+use crate::child::apart;
 use crate::load::{self, Loader, refused};
 
 const HEADINGS: &[&str] = &["CLUSTER", "DECIDED", "POLICY", "RECORDED", "NOW"];

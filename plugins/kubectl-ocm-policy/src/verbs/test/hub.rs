@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::cases::{Results, results};
 use super::view;
 use crate::args::TestArgs;
-use crate::blocking::apart;
+use crate::child::apart;
 use crate::load::Loader;
 use crate::verbs::apply::{CANDIDATE, FetchedModules, POLICY, fetched, module_of, read};
 

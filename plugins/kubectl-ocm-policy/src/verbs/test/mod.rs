@@ -13,7 +13,7 @@ use ocm_policy_testing::{Expect, Suite};
 
 use self::cases::results;
 use crate::args::TestArgs;
-use crate::blocking::apart;
+use crate::child::apart;
 use crate::files;
 use crate::load::{Loader, module};
 
