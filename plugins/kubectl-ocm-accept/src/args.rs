@@ -31,6 +31,9 @@ const EXAMPLES: &str = "Examples:
   # See what would be done for one cluster
   kubectl ocm accept c1 --context hub --dry-run=client
 
+  # See why it would be accepted, or what is in the way
+  kubectl ocm accept c1 --context hub --explain
+
   # Accept two clusters; asks on a terminal
   kubectl ocm accept c1 c2 --context hub
 
@@ -55,7 +58,8 @@ const EXAMPLES: &str = "Examples:
   # Deny a cluster, or withdraw its acceptance
   kubectl ocm accept c1 --deny 'not ours' --context hub
 
-Exit codes: 0 every cluster is accepted, or approved with --approve-only, 1 the hub failed, 2 usage, 3 a cluster was refused or has not asked yet,
+Exit codes: 0 every cluster is accepted, approved with --approve-only, or would be accepted with --explain, 1 the hub failed, 2 usage,
+3 a cluster was refused or has not asked yet, or with --explain something is in the way of one,
 124 it did not ask rightly in time, 130 interrupted.";
 
 /// Arguments of `kubectl ocm accept`.
@@ -133,6 +137,10 @@ pub(crate) struct AcceptArgs {
     /// Show what would be done: client decides here, server lets the hub check it too; nothing is changed
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub(crate) dry_run: DryRunArg,
+    /// Tell why each cluster would be accepted, or what is in the way: rules, requests, policies of the hub, and what to type
+    /// next. Nothing is changed; it needs only rights to read
+    #[arg(long, conflicts_with_all = ["yes", "deny", "approve_only", "break_glass", "wait", "timeout", "dry_run", "concurrency"])]
+    pub(crate) explain: bool,
     #[command(flatten)]
     pub(crate) concurrency: ConcurrencyArgs,
     #[command(flatten)]

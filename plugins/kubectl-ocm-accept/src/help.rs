@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use ocm_core::accept::{Help, Options, Refusal};
+use ocm_core::csr::Settings;
+use ocm_core::token::shell;
 
 /// What to type, to accept or only to approve it.
 pub(crate) fn words(cluster: &str, help: &Help, approve_only: bool) -> String {
@@ -58,6 +60,33 @@ pub(crate) fn words(cluster: &str, help: &Help, approve_only: bool) -> String {
     }
 }
 
+/// The command that accepts a cluster with these options.
+pub(crate) fn command(cluster: &str, options: &Options) -> String {
+    let Options { settings, chosen: _, fingerprint, replace, reuse_name, without_request, as_registered, cluster_sets } =
+        options;
+    let mut line = format!("kubectl ocm accept {cluster}");
+    let switches = [
+        (*replace, "--replace"),
+        (*reuse_name, "--reuse-name"),
+        (*without_request, "--without-request"),
+        (*as_registered, "--as-registered"),
+    ];
+    for (_, flag) in switches.iter().filter(|(is_set, _)| *is_set) {
+        line += &format!(" {flag}");
+    }
+    let fingerprint = fingerprint.iter().map(|key| ("--fingerprint", key));
+    let sets = cluster_sets.iter().map(|set| ("--cluster-set", set));
+    let requesters = settings.requesters.iter().map(|user| ("--requester", user));
+    for (flag, value) in fingerprint.chain(sets).chain(requesters) {
+        line += &format!(" {flag} {}", shell(value));
+    }
+    let lifetime = settings.max_lifetime_seconds;
+    if lifetime != Settings::default().max_lifetime_seconds {
+        line += &format!(" --max-lifetime {lifetime}s");
+    }
+    line
+}
+
 /// The question about a refusal that a person may override.
 pub(crate) fn question(cluster: &str, refusal: &Refusal, approve_only: bool) -> String {
     let until = match &refusal.help {
@@ -68,19 +97,6 @@ pub(crate) fn question(cluster: &str, refusal: &Refusal, approve_only: bool) -> 
     };
     let verb = if approve_only { "Approve" } else { "Accept" };
     format!("{cluster}: {}.{until} {verb} it all the same?", refusal.detail)
-}
-
-/// The options with which a refusal that a person overrides is decided anew; none for those that nobody may override by
-/// an answer alone.
-pub(crate) fn after_consent(refusal: &Refusal, options: &Options) -> Option<Options> {
-    let mut options = options.clone();
-    match refusal.help.as_ref()? {
-        Help::ReuseName(_) => options.reuse_name = true,
-        Help::AsRegistered => options.as_registered = true,
-        Help::ClusterSet(set) => options.cluster_sets.push(set.clone()),
-        _ => return None,
-    }
-    Some(options)
 }
 
 fn day(time: Timestamp) -> String {

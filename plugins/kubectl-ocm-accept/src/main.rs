@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 mod args;
+mod explained;
 mod help;
 mod run;
 mod view;

@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ocm_api::approval::{LEAST_REASON, MAX_GROUPS, MAX_TEXT};
-use ocm_cli::{Troubleshoot, Ui, options};
-use ocm_core::accept::{Chosen, Decision, Options};
+use ocm_cli::{Format, Troubleshoot, Ui, options};
+use ocm_core::accept::{Chosen, Decision, Options, overriding};
 use ocm_core::baseline::approvals::{MAX_BREAK_GLASS_HOURS, MAX_DAYS};
 use ocm_core::csr::Settings;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
-use ocm_flows::accept::{self, Approval, Candidate, Limits, Outcome, Row, Watch};
+use ocm_flows::accept::{self, Approval, Candidate, Explained, Limits, Outcome, Row, Watch};
 use ocm_flows::registry::Scope;
 use ocm_kube::{Cluster, connect};
 
 use crate::args::AcceptArgs;
-use crate::help;
+use crate::explained;
 use crate::view::View;
+
+/// What is said where there is nobody to accept.
+const NOBODY: &str = "no cluster waits for acceptance";
 
 pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let AcceptArgs {
@@ -41,6 +44,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         wait,
         timeout,
         dry_run,
+        explain,
         concurrency,
         output,
         client,
@@ -67,6 +71,10 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
     };
     let timeout = options::timeout(&timeout)?;
     let connection = client.connection()?;
+    if explain {
+        let hub = connect(&connection, ui.clone()).await?;
+        return explain_all(&hub, &scope, &options, &ui, output.output).await;
+    }
     let dry_run = DryRun::from(dry_run);
     if !named && !yes && dry_run == DryRun::No && !ui.can_ask() {
         return Err(Failure::usage("--all-pending and --selector need --yes where stdin is not a terminal")
@@ -87,6 +95,25 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         ui,
     };
     job.run(scope).await
+}
+
+/// Tells of every cluster why it would be accepted, or what is in the way.
+async fn explain_all(
+    hub: &Cluster,
+    scope: &Scope,
+    options: &Options,
+    ui: &Ui,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let all = accept::explained(hub, scope, options).await?;
+    if let Some(unread) = all.iter().find_map(|one| one.unread.as_ref()) {
+        ui.tell(Event::note(unread));
+    }
+    explained::show(ui, format, &all)?;
+    if all.is_empty() {
+        ui.tell(Event::note(NOBODY));
+    }
+    Ok(if all.iter().all(Explained::is_let_in) { Exit::Ok } else { Exit::Findings })
 }
 
 struct Job {
@@ -117,7 +144,7 @@ impl Job {
         }
         let timed_out = done?;
         if rows.is_empty() && !self.named {
-            self.ui.tell(Event::note("no cluster waits for acceptance"));
+            self.ui.tell(Event::note(NOBODY));
         }
         Ok(verdict(&rows, timed_out, self.named))
     }
@@ -238,7 +265,7 @@ impl Job {
         for mut candidate in candidates {
             // Each question is asked once, for each answer sets an option.
             while let Decision::Refused(refusal) = &candidate.decision
-                && let Some(options) = help::after_consent(refusal, &candidate.options)
+                && let Some(options) = overriding(refusal, &candidate.options)
             {
                 if !self.ui.confirm(&self.view.question_about(&candidate.name, refusal)).await? {
                     break;

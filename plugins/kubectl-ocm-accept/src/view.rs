@@ -9,7 +9,7 @@ use ocm_cli::{Format, Table, Ui, clean, document};
 use ocm_core::accept::{Approver, Decision, Refusal};
 use ocm_core::{DryRun, Failure, duration};
 use ocm_flows::accept::{Candidate, Giving, Outcome, Row};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::help;
 
@@ -65,7 +65,7 @@ impl View {
                     Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted | Outcome::Denied
                 ) =>
             {
-                self.ui.line(&format!("managedcluster.cluster.open-cluster-management.io/{}", row.name));
+                self.ui.line(&object_name(&row.name));
             }
             Format::Name | Format::Json | Format::Yaml => {}
         }
@@ -76,26 +76,7 @@ impl View {
         if !matches!(self.format, Format::Json | Format::Yaml) {
             return Ok(());
         }
-        let clusters: Vec<_> = rows
-            .iter()
-            .map(|row| {
-                json!({
-                    "name": row.name,
-                    "code": row.outcome.code(),
-                    "accepted": matches!(row.outcome, Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted),
-                    "detail": row.detail,
-                    "hint": row.help.as_ref().map(|help| help::words(&row.name, help, self.approve_only)),
-                    "stray": row.stray.iter().map(|(request, key)| json!({ "request": request, "fingerprint": key }))
-                        .collect::<Vec<_>>(),
-                    "clusterSet": row.cluster_set,
-                    "labels": row.labels,
-                    "fingerprint": row.fingerprint,
-                    "requester": row.requester,
-                    "request": row.request,
-                    "approval": row.approval,
-                })
-            })
-            .collect();
+        let clusters: Vec<_> = rows.iter().map(|row| object(row, self.approve_only)).collect();
         let dry_run = self.dry_run.word();
         self.ui.out(&document(self.format, &json!({ "dryRun": dry_run, "clusters": clusters }))?);
         Ok(())
@@ -153,8 +134,32 @@ impl View {
     }
 }
 
+/// The name of a cluster as `-o name` prints it.
+pub(crate) fn object_name(cluster: &str) -> String {
+    format!("managedcluster.cluster.open-cluster-management.io/{cluster}")
+}
+
+/// A row for programs.
+pub(crate) fn object(row: &Row, approve_only: bool) -> Value {
+    json!({
+        "name": row.name,
+        "code": row.outcome.code(),
+        "accepted": matches!(row.outcome, Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted),
+        "detail": row.detail,
+        "hint": row.help.as_ref().map(|help| help::words(&row.name, help, approve_only)),
+        "stray": row.stray.iter().map(|(request, key)| json!({ "request": request, "fingerprint": key }))
+            .collect::<Vec<_>>(),
+        "clusterSet": row.cluster_set,
+        "labels": row.labels,
+        "fingerprint": row.fingerprint,
+        "requester": row.requester,
+        "request": row.request,
+        "approval": row.approval,
+    })
+}
+
 /// What a cluster would be accepted with, besides its name.
-fn content(row: &Row) -> String {
+pub(crate) fn content(row: &Row) -> String {
     let set = row.cluster_set.as_deref().map(|set| format!("cluster set {set}"));
     let labels = (!row.labels.is_empty()).then(|| format!("labels {}", joined(&row.labels)));
     let parts: Vec<String> = set.into_iter().chain(labels).collect();
@@ -165,7 +170,7 @@ fn joined(labels: &BTreeMap<String, String>) -> String {
     labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
-fn age(now: Timestamp, created: Timestamp) -> String {
+pub(crate) fn age(now: Timestamp, created: Timestamp) -> String {
     duration::human(now.duration_since(created).try_into().unwrap_or_default())
 }
 

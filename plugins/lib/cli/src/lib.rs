@@ -4,6 +4,7 @@
 mod complete;
 pub mod contents;
 mod entry;
+pub mod explanation;
 pub mod files;
 pub mod findings;
 mod image_args;

@@ -1,4 +1,6 @@
-//! What a hub shows of the registration of one cluster, for whoever asks why it is let in or kept out.
+//! What a hub shows of the registrations of clusters, for whoever asks why they are let in or kept out.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kube::Api;
@@ -11,7 +13,10 @@ use ocm_core::{Failure, Reason, Remedy};
 use ocm_kube::Cluster;
 
 use crate::get::unknown_name;
-use crate::registry::{self, PAGE};
+use crate::registry::{self, FEW, PAGE, RECORDS_PAGE};
+
+/// What the objects are called in messages.
+const REGISTRATION: &str = "registration of a cluster";
 
 /// Reads everything at once. What the user may not read, or the hub does not have, stands in its place.
 ///
@@ -19,22 +24,9 @@ use crate::registry::{self, PAGE};
 /// When the hub cannot be read, or knows no cluster of the name.
 pub async fn facts(hub: &Cluster, name: &str) -> Result<Facts, Failure> {
     let names = [name.to_owned()];
-    let (cluster, registration, requests, policies, approvals) = futures::join!(
-        registry::some_clusters(hub, &names),
-        registry::some::<Registration>(hub, &names, "registration of a cluster"),
-        requests(hub, name),
-        policies(hub),
-        approvals(hub, name),
-    );
-    let facts = Facts {
-        name: name.to_owned(),
-        cluster: cluster.map(|mut found| found.pop()),
-        registration: registration.map(|mut found| found.pop()),
-        requests,
-        policies,
-        approvals,
-        now: Timestamp::now(),
-    };
+    let (cluster, requests, mut engine) =
+        futures::join!(registry::some_clusters(hub, &names), requests(hub, name), Engine::read(hub, &names));
+    let facts = engine.facts(name, cluster.map(|mut found| found.pop()), requests);
     let is_written = matches!(facts.registration, Ok(Some(_)));
     match &facts.cluster {
         Ok(Some(_)) => Ok(facts),
@@ -49,6 +41,82 @@ pub async fn facts(hub: &Cluster, name: &str) -> Result<Facts, Failure> {
     }
 }
 
+/// What the policy engine of a hub shows of clusters of some names, read once for all of them. What the user may not read, or
+/// the hub does not have, stands in its place.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    registrations: Result<BTreeMap<String, Registration>, Failure>,
+    policies: Result<Vec<HubPolicy>, Failure>,
+    approvals: Result<Vec<RegistrationApproval>, Failure>,
+}
+
+impl Engine {
+    async fn read(hub: &Cluster, names: &[String]) -> Self {
+        let (registrations, policies, approvals) =
+            futures::join!(registrations(hub, names), policies(hub), approvals(hub, names));
+        Self { registrations, policies, approvals }
+    }
+
+    /// The policy engine of a hub, if it has one.
+    pub(crate) async fn of(hub: &Cluster, names: &[String]) -> Option<Self> {
+        let engine = Self::read(hub, names).await;
+        let is_missing = match &engine.registrations {
+            Err(failure) if failure.reason == Reason::KindNotServed => true,
+            // The API server refuses before it looks whether there is such a kind.
+            Err(failure) if failure.reason == Reason::Forbidden => !registry::serves_registrations(hub).await,
+            _ => false,
+        };
+        (!is_missing).then_some(engine)
+    }
+
+    /// What there is to know of one of the clusters, with what was read of the cluster itself. It is handed out once.
+    pub(crate) fn facts(
+        &mut self,
+        name: &str,
+        cluster: Result<Option<ManagedCluster>, Failure>,
+        requests: Result<Vec<Request>, Failure>,
+    ) -> Facts {
+        let is_for = |approval: &&RegistrationApproval| approval.spec.cluster.name == name;
+        Facts {
+            name: name.to_owned(),
+            cluster,
+            registration: match &mut self.registrations {
+                Ok(all) => Ok(all.remove(name)),
+                Err(failure) => Err(failure.clone()),
+            },
+            requests,
+            policies: self.policies.clone(),
+            approvals: match &self.approvals {
+                Ok(all) => Ok(all.iter().filter(is_for).cloned().collect()),
+                Err(failure) => Err(failure.clone()),
+            },
+            now: Timestamp::now(),
+        }
+    }
+}
+
+/// The registrations of names, read one by one or, if they are many, out of a list.
+async fn registrations(hub: &Cluster, names: &[String]) -> Result<BTreeMap<String, Registration>, Failure> {
+    let found = if names.len() <= FEW {
+        registry::some::<Registration>(hub, names, REGISTRATION).await?
+    } else {
+        let names: BTreeSet<&String> = names.iter().collect();
+        let wanted = |mut one: Registration| {
+            one.metadata.name.as_ref().filter(|name| names.contains(name))?;
+            // That there is a record is told, not what it holds: it is larger than all the rest.
+            let decision = one.status.as_mut().and_then(|status| status.decision.as_mut());
+            if let Some(record) = decision.and_then(|decision| decision.record.as_mut()) {
+                *record = String::new();
+            }
+            Some(one)
+        };
+        let api: Api<Registration> = Api::all(hub.client.clone());
+        let what = "list registrations";
+        registry::pages(hub, &api, ListParams::default(), || RECORDS_PAGE, what, wanted).await?
+    };
+    Ok(found.into_iter().filter_map(|one| Some((one.metadata.name.clone()?, one))).collect())
+}
+
 /// The requests that carry the cluster's label. Of each only what was read is kept: anybody may create large ones.
 async fn requests(hub: &Cluster, name: &str) -> Result<Vec<Request>, Failure> {
     let params = ListParams::default().labels(&format!("{}={name}", labels::CLUSTER_NAME));
@@ -60,10 +128,11 @@ async fn policies(hub: &Cluster) -> Result<Vec<HubPolicy>, Failure> {
     registry::all(hub, &api, ListParams::default(), "list policies of the hub").await
 }
 
-/// The approvals of clusters of the name. The API server cannot select them.
-async fn approvals(hub: &Cluster, name: &str) -> Result<Vec<RegistrationApproval>, Failure> {
+/// The approvals of clusters of the names. The API server cannot select them.
+async fn approvals(hub: &Cluster, names: &[String]) -> Result<Vec<RegistrationApproval>, Failure> {
+    let names: BTreeSet<&String> = names.iter().collect();
     let api: Api<RegistrationApproval> = Api::all(hub.client.clone());
-    let is_for = |approval: RegistrationApproval| (approval.spec.cluster.name == name).then_some(approval);
+    let is_for = |approval: RegistrationApproval| names.contains(&approval.spec.cluster.name).then_some(approval);
     let what = "list approvals of registrations";
     registry::pages(hub, &api, ListParams::default(), || PAGE, what, is_for).await
 }

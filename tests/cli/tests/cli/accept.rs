@@ -127,3 +127,246 @@ fn to_approve_only_goes_with_nothing_that_decides_and_its_flags_with_nothing_els
     let run = cli.run(["accept", "c1", "--approve-only", "--expires", "1h", "--reason", "because"]);
     assert_eq!(run.exit, 1, "it asks the hub: {run}");
 }
+
+const POLICIES: &str = "/apis/policy.kubectl-ocm.dev/v1alpha1";
+
+/// A request of somebody for the name `c1`.
+fn asks(name: &str, second: u32, user: &str, fixture: &Fixture) -> Value {
+    json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"name": name, "uid": name, "resourceVersion": "1",
+            "creationTimestamp": format!("2026-01-01T00:00:{second}Z"),
+            "labels": {"open-cluster-management.io/cluster-name": "c1"}},
+        "spec": {
+            "request": STANDARD.encode(fixture.pem()), "signerName": "kubernetes.io/kube-apiserver-client",
+            "usages": ["digital signature", "client auth"], "username": user,
+            "groups": ["system:bootstrappers:managedcluster"],
+        },
+    })
+}
+
+/// What the policy controller wrote of `c1`.
+fn denied_by(policy: &str) -> Value {
+    json!({
+        "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration", "metadata": {"name": "c1"}, "spec": {},
+        "status": {
+            "verdict": "Deny", "clusterUid": "c1", "waitingFor": format!("policy {policy}: not ours (NotOurs)"),
+            "requester": {"username": "system:bootstrap:abcdef"},
+            "request": {"name": "right", "uid": "right", "spkiSha256": "a".repeat(64)},
+            "decision": {"at": "2026-01-02T00:00:00Z",
+                "policies": [{"policy": policy, "verdict": "Deny", "codes": ["NotOurs"], "generation": 1}]},
+        },
+    })
+}
+
+/// A hub with a cluster that has these labels, that holds these requests for it, and on which `engine` answers for the kinds
+/// of the policy engine.
+fn explaining(
+    labels: &Value,
+    requests: Vec<Value>,
+    engine: impl Fn(&str) -> Reply + Send + Sync + 'static,
+) -> (Server, Cli) {
+    let cluster = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": "c1", "uid": "c1", "resourceVersion": "1", "labels": labels,
+            "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"hubAcceptsClient": false},
+    });
+    let server = Server::start(move |_, asked| {
+        let path = asked.line.split(['?', ' ']).nth(1).unwrap_or_default();
+        match path.rsplit('/').next().unwrap_or_default() {
+            "selfsubjectaccessreviews" => {
+                let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                    "spec": {}, "status": {"allowed": true}});
+                Reply::Json(201, review.to_string())
+            }
+            _ if !asked.line.starts_with("GET ") => status(500, "InternalError"),
+            _ if path.starts_with(POLICIES) => engine(path.trim_start_matches(POLICIES)),
+            "c1" if path.contains("/managedclusters/") => Reply::Json(200, cluster.to_string()),
+            "managedclusters" => {
+                list("cluster.open-cluster-management.io/v1/ManagedClusterList", std::slice::from_ref(&cluster))
+            }
+            "certificatesigningrequests" => list("certificates.k8s.io/v1/CertificateSigningRequestList", &requests),
+            "namespaces" | "clusterroles" => list("meta.k8s.io/v1/PartialObjectMetadataList", &[]),
+            "clusterrolebindings" => list("rbac.authorization.k8s.io/v1/ClusterRoleBindingList", &[]),
+            _ => status(404, "NotFound"),
+        }
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    (server, cli)
+}
+
+/// A hub without a policy engine.
+fn no_engine(_: &str) -> Reply {
+    Reply::Json(404, "404 page not found\n".to_owned())
+}
+
+/// Explains `c1`, which writes nothing, and returns the exit code and the cluster's part of the document.
+fn explained(server: &Server, cli: &Cli, words: &[&str]) -> (i32, Value) {
+    let run = cli.run([&["accept", "c1", "--explain", "-o", "json"], words].concat());
+    let document: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
+    assert!(server.lines().iter().all(|line| line.starts_with("GET ")), "{:#?}", server.lines());
+    assert_eq!(document["dryRun"], json!("client"));
+    (run.exit, document["clusters"][0].clone())
+}
+
+const BOOTSTRAP: &str = "system:bootstrap:abcdef";
+
+#[test]
+fn an_explanation_is_the_dry_run_with_the_requests_it_stands_on() {
+    let right = Fixture::agent("c1", "a1");
+    let requests = vec![asks("right", 10, BOOTSTRAP, &right), asks("wrong", 20, "eve", &Fixture::agent("c1", "a2"))];
+    let (server, cli) = explaining(&json!({}), requests, no_engine);
+    let dry = cli.run(["accept", "c1", "--dry-run=client", "-o", "json"]);
+    let dry: Value = serde_json::from_str(&dry.stdout).unwrap_or_else(|_| panic!("{dry}"));
+    // The dry run asks whether the user may do it; whoever wants to know why needs no such right.
+    let asks_for_rights = || server.lines().iter().filter(|line| !line.starts_with("GET ")).count();
+    let before = asks_for_rights();
+    let run = cli.run(["accept", "c1", "--explain", "-o", "json"]);
+    let document: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
+    assert!(before > 0 && asks_for_rights() == before, "{:#?}", server.lines());
+    let told = &document["clusters"][0];
+    assert_eq!((run.exit, run.stderr.as_str()), (0, ""), "{run}");
+    if let Some(members) = dry["clusters"][0].as_object() {
+        members.iter().for_each(|(name, value)| assert_eq!(&told[name], value, "{name}"));
+    }
+    assert_eq!(
+        (&told["code"], &told["inTheWay"], &told["policies"], &told["next"]),
+        (&json!("Accepted"), &json!([]), &Value::Null, &json!(["to let it in: kubectl ocm accept c1"]))
+    );
+    let request = |index: usize| &told["requests"][index];
+    assert_eq!((&request(0)["part"], &request(0)["violations"]), (&json!("Approve"), &json!([])));
+    assert_eq!(request(0)["fingerprint"], told["fingerprint"]);
+    let violation = json!({"code": "Requester", "rule": "R6", "field": "spec.username",
+        "detail": "\"eve\" may not register clusters"});
+    assert_eq!((&request(1)["part"], &request(1)["violations"]), (&json!("Asks"), &json!([violation])));
+
+    let run = cli.run(["accept", "c1", "--explain"]);
+    let lines: Vec<Vec<&str>> = run.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(run.exit == 0 && run.stdout.starts_with("managedcluster/c1 would be accepted: its request"), "{run}");
+    let of = |name: &str| lines.iter().filter(|line| line.first() == Some(&name)).collect::<Vec<_>>();
+    let fingerprint = told["fingerprint"].as_str().unwrap_or_default();
+    assert_eq!(of("right")[0][3..], [BOOTSTRAP, fingerprint, "-", "to", "be", "approved"], "{run}");
+    assert_eq!(of("wrong")[0][5..], ["Requester", "-"], "{run}");
+    assert_eq!(of("wrong")[1][1..4], ["R6", "Requester", "spec.username"], "{run}");
+    let run = cli.run(["accept", "--all-pending", "--explain", "-o", "name"]);
+    assert_eq!(
+        (run.exit, run.stdout.as_str()),
+        (0, "managedcluster.cluster.open-cluster-management.io/c1\n"),
+        "nobody is asked whether it is meant: {run}"
+    );
+}
+
+#[test]
+fn all_that_is_in_the_way_is_told_with_the_command_past_it() {
+    let labels = json!({"cluster.open-cluster-management.io/clusterset": "prod", "env": "prod"});
+    let requests = vec![asks("right", 10, BOOTSTRAP, &Fixture::agent("c1", "a1"))];
+    let (server, cli) = explaining(&labels, requests, no_engine);
+    let (exit, told) = explained(&server, &cli, &[]);
+    let codes: Vec<&Value> =
+        told["inTheWay"].as_array().into_iter().flatten().map(|obstacle| &obstacle["code"]).collect();
+    assert_eq!((exit, &told["code"], &told["accepted"]), (3, &json!("ClusterSet"), &json!(false)), "{told:#}");
+    assert_eq!(codes, ["ClusterSet", "Labels"], "{told:#}");
+    let command = "to let it in: kubectl ocm accept c1 --as-registered --cluster-set prod";
+    assert_eq!(told["next"].as_array().and_then(|next| next.last()), Some(&json!(command)));
+    let (exit, told) = explained(&server, &cli, &["--as-registered", "--cluster-set", "prod"]);
+    assert_eq!((exit, &told["code"], &told["inTheWay"]), (0, &json!("Accepted"), &json!([])), "{told:#}");
+    let run = cli.run(["accept", "c1", "--explain", "-o", "name"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (3, ""), "{run}");
+
+    let (server, cli) = explaining(&json!({}), Vec::new(), no_engine);
+    let (exit, told) = explained(&server, &cli, &[]);
+    assert_eq!((exit, &told["code"], &told["inTheWay"][0]["code"]), (3, &json!("NoRequest"), &json!("NoRequest")));
+}
+
+#[test]
+fn the_last_word_of_policies_is_in_the_way_while_they_count() {
+    let requests = || vec![asks("right", 10, BOOTSTRAP, &Fixture::agent("c1", "a1"))];
+    let engine = |mode: &'static str| {
+        move |path: &str| {
+            let policy = json!({
+                "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy",
+                "metadata": {"name": "strict", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"module": {"builtin": "strict"}, "mode": mode, "breakGlass": "Allowed"},
+                "status": {"observedGeneration": 1},
+            });
+            match path {
+                "/registrations/c1" => Reply::Json(200, denied_by("strict").to_string()),
+                "/hubpolicies" => list("policy.kubectl-ocm.dev/v1alpha1/HubPolicyList", &[policy]),
+                _ => list("policy.kubectl-ocm.dev/v1alpha1/RegistrationApprovalList", &[]),
+            }
+        }
+    };
+    let (server, cli) = explaining(&json!({}), requests(), engine("Enforce"));
+    let (exit, told) = explained(&server, &cli, &[]);
+    assert_eq!((exit, &told["code"], &told["accepted"]), (3, &json!("Accepted"), &json!(false)), "{told:#}");
+    assert_eq!(told["refusedByPolicies"], json!("policy strict: not ours (NotOurs)"));
+    assert_eq!(
+        (&told["policies"]["finding"], &told["policies"]["opinions"][0]["policy"]),
+        (&json!("Denied"), &json!("strict"))
+    );
+    assert_eq!(
+        told["next"],
+        json!([
+            "look at the policy: kubectl ocm policy describe strict",
+            "in an emergency, with the right for it: kubectl ocm accept c1 --break-glass REASON",
+            "to have the hub ask its policies about you: kubectl ocm accept c1 --dry-run=server",
+        ])
+    );
+    let run = cli.run(["accept", "c1", "--explain"]);
+    assert!(run.stdout.contains("\n  in the way: policy strict: not ours (NotOurs)\n"), "{run}");
+    assert!(run.stdout.contains("\nPolicies:  c1 is denied by policy strict: not ours (NotOurs)\n"), "{run}");
+    assert!(!run.stdout.contains("Asked by:"), "the requests are in a table: {run}");
+
+    let (server, cli) = explaining(&json!({}), requests(), engine("Warn"));
+    let (exit, told) = explained(&server, &cli, &[]);
+    assert_eq!((exit, &told["accepted"], &told["refusedByPolicies"]), (0, &json!(true), &Value::Null), "{told:#}");
+
+    // What may not be read is told, and is no obstacle.
+    let served = json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "policy.kubectl-ocm.dev/v1alpha1",
+        "resources": [{
+            "name": "registrations", "singularName": "", "namespaced": false, "kind": "Registration", "verbs": [],
+        }],
+    });
+    let forbidden = move |path: &str| match path {
+        "" => Reply::Json(200, served.to_string()),
+        _ => status(403, "Forbidden"),
+    };
+    let (server, cli) = explaining(&json!({}), requests(), forbidden);
+    let (exit, told) = explained(&server, &cli, &[]);
+    let unread: Vec<&Value> =
+        told["policies"]["unread"].as_array().into_iter().flatten().map(|unread| &unread["what"]).collect();
+    assert_eq!(
+        (exit, unread),
+        (0, vec![&json!("registrations"), &json!("hubpolicies"), &json!("registrationapprovals")])
+    );
+    let run = cli.run(["accept", "c1", "--explain"]);
+    assert!(run.stderr.contains("does not count here"), "{run}");
+    // Who may not read it on a hub that has no such kind lacks nothing.
+    let (server, cli) = explaining(&json!({}), requests(), |path| match path {
+        "" => no_engine(path),
+        _ => status(403, "Forbidden"),
+    });
+    assert_eq!(explained(&server, &cli, &[]).1["policies"], Value::Null);
+}
+
+#[test]
+fn an_explanation_goes_with_nothing_that_acts() {
+    let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub"]));
+    for words in [
+        &["--yes"][..],
+        &["--deny", "no"],
+        &["--approve-only"],
+        &["--break-glass", "a long enough reason"],
+        &["--wait"],
+        &["--timeout", "1m"],
+        &["--dry-run=client"],
+        &["--concurrency", "3"],
+    ] {
+        let run = cli.run([&["accept", "c1", "--explain"], words].concat());
+        assert!(run.exit == 2 && run.stderr.contains("cannot be used with"), "{words:?}: {run}");
+    }
+    let run = cli.run(["accept", "c1", "--explain"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (1, ""), "it asks the hub: {run}");
+}

@@ -175,6 +175,22 @@ fn people_and_scripts_can_rely_on_it() {
         assert_eq!(run.code, 0, "{run:?}");
     }
 
+    // Why is told to whoever may only read.
+    let viewer = user_with(&hub.cluster, "viewer", &["accept-explain.yaml"]);
+    let explain = |words: &[&str]| run(kubectl_ocm("accept", &viewer).args(words).arg("--explain"));
+    until("the viewer has its rights", || explain(&["d1"]).code == Some(0));
+    let before = hub.versions();
+    let said = explain(&["d1", "--output", "json"]);
+    let told: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let told = &told["clusters"][0];
+    assert_eq!((&told["code"], &told["accepted"], &told["policies"]), (&json!("Accepted"), &json!(true), &Value::Null));
+    assert_eq!((&told["requests"][0]["name"], &told["requests"][0]["part"]), (&json!(request), &json!("Approve")));
+    assert_eq!(explain(&["--all-pending"]).code, Some(0));
+    let said = explain(&["d1", "d9"]);
+    let why = "managedcluster/d9 would be refused, NoManagedCluster\n  in the way: NoManagedCluster (R6): ";
+    assert!(said.code == Some(3) && said.stdout.contains(why), "{said:?}");
+    assert_eq!(hub.versions(), before, "{said:?}");
+
     // What is acted upon is said exactly; where nobody can be asked, also that it is meant.
     for arguments in [
         &[][..],

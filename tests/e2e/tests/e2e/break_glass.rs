@@ -81,6 +81,20 @@ fn whoever_may_break_glass_accepts_past_a_policy_and_everybody_hears_of_it() {
     assert_eq!(accept(&ann, &["prod-1"]).code, 0);
     assert!(approvals(&hub).is_empty());
 
+    // Whoever asks why is told so before, with what helps.
+    let viewer = user_with(&hub.cluster, "viewer", &["accept-explain.yaml"]);
+    let explain = |cluster: &str| accept(&viewer, &[cluster, "--explain", "-o", "json"]);
+    until("the controller has asked the policy", || {
+        let said = explain("c1");
+        said.code == 3 && !said.row("c1")["refusedByPolicies"].is_null()
+    });
+    let told = explain("c1").row("c1");
+    assert_eq!((&told["code"], &told["policies"]["finding"]), (&json!("Accepted"), &json!("Denied")), "{told:#}");
+    assert!(told["refusedByPolicies"].as_str().is_some_and(|why| why.starts_with("policy names: ")), "{told:#}");
+    assert!(told["next"].to_string().contains("kubectl ocm accept c1 --break-glass REASON"), "{told:#}");
+    assert_eq!(told["policies"]["unread"], json!([]), "{told:#}");
+    assert_eq!(explain("prod-1").code, 0, "{:?}", explain("prod-1"));
+
     let said = accept(&ann, &["c1", "--break-glass", REASON, "-o", "json"]);
     assert_eq!((said.code, said.reason("c1")), (0, "Accepted".to_owned()), "{said:?}");
     let [written] = &approvals(&hub)[..] else { panic!("one approval") };

@@ -15,6 +15,7 @@ use ocm_api::HubPolicy;
 use ocm_api::names::labels;
 use ocm_api::policy::{Module, ObjectKey};
 use ocm_api::registration::RegistrationStatus;
+use ocm_cli::explanation::{NOT_ASKED, passed_over};
 use ocm_cli::list::NONE;
 use ocm_cli::{Format, Table, Ui, clean, document};
 use ocm_core::hub_policy::files::{Document, Files, Located};
@@ -32,7 +33,6 @@ use serde_json::{Value, json};
 
 use super::cluster::cluster;
 use super::modules::why;
-use super::view::{NOT_ASKED, passed_over};
 use crate::args::{AboutArgs, ExplainArgs};
 use crate::ask::{self, Policies};
 use crate::child::apart;

@@ -119,7 +119,7 @@ pub fn wrong(name: &str, found: &Found<'_>, options: &Options) -> BTreeMap<Code,
 }
 
 /// The settings of the user, with everybody whom the hub lets register clusters.
-fn settings(found: &Found<'_>, options: &Options) -> Settings {
+pub(super) fn settings(found: &Found<'_>, options: &Options) -> Settings {
     let mut settings = options.settings.clone();
     settings.requesters.extend_from_slice(found.bound_accounts);
     settings

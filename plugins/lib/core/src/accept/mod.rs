@@ -12,8 +12,10 @@ mod approval;
 mod decide;
 mod noted;
 mod outcome;
+mod why;
 
 pub use approval::{Approver, Terms, Word, WrongGroups, word};
 pub use decide::{Chosen, Found, Options, decide, wrong};
 pub use noted::{last_end, noted};
 pub use outcome::{Decision, Help, Refusal};
+pub use why::{Judged, Part, Way, judged, overriding, way};

@@ -1,6 +1,7 @@
 //! From facts to an explanation.
 
 use jiff::Timestamp;
+use ocm_api::policy::PolicyMode;
 use ocm_api::registration::{
     RegistrationExpiry, RegistrationKey, RegistrationObligation, RegistrationStatus, RegistrationVerdict,
     is_for_a_person,
@@ -8,7 +9,7 @@ use ocm_api::registration::{
 
 use super::approvals::{GivenApproval, approvals};
 use super::facts::is_accepted;
-use super::opinions::{Opinion, Unasked, opinions, unasked};
+use super::opinions::{Doubt, InForce, Opinion, Unasked, opinions, unasked};
 use super::{Facts, Finding};
 use crate::csr::State;
 use crate::phase::{Phase, Standing, standing};
@@ -53,6 +54,27 @@ pub struct Explanation {
     pub has_record: bool,
     /// What could not be read.
     pub unread: Vec<Unread>,
+}
+
+impl Explanation {
+    /// Because of what the hub refuses a person, too, who approves the request or accepts the cluster, if policies stand by
+    /// their last word. None: they refuse nothing, leave it to a person, are not asked about people, or do not count any more.
+    pub fn refused_by_policies(&self) -> Option<&str> {
+        let why = match &self.finding {
+            Finding::Denied { why } => why,
+            Finding::Waits { why } | Finding::RequestWaits { why } if !is_for_a_person(why) => why,
+            _ => return None,
+        };
+        let refuses = |now: &InForce| now.may_judge_people && !matches!(now.mode, PolicyMode::Warn | PolicyMode::Audit);
+        let counts = |opinion: &Opinion| match &opinion.now {
+            Some(now) => refuses(now),
+            // Of what was not read the worse is taken.
+            None => !opinion.doubts.contains(&Doubt::Gone),
+        };
+        let mut deciding = self.opinions.iter().filter(|opinion| opinion.decides).peekable();
+        // Where nobody knows who decided, somebody did.
+        (deciding.peek().is_none() || deciding.any(counts)).then_some(why.as_str())
+    }
 }
 
 /// Who asks to register the cluster.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use ocm_api::HubPolicy;
 use ocm_api::conditions::hub_policy::LOADED;
 use ocm_api::conditions::{FALSE, find};
-use ocm_api::policy::{BreakGlass, PolicyMode};
+use ocm_api::policy::{BreakGlass, PolicyMode, PolicyOperation};
 use ocm_api::registration::{RegistrationNotAsked, RegistrationOpinion, RegistrationVerdict};
 
 use super::Facts;
@@ -51,6 +51,8 @@ pub struct InForce {
     pub auto_approve: bool,
     /// Whether an approval with breakGlass passes it.
     pub break_glass: bool,
+    /// Whether it may be asked about what a person approves or accepts: nothing narrows it to other operations.
+    pub may_judge_people: bool,
     /// SHA-256 of the module in force.
     pub sha256: Option<String>,
 }
@@ -151,8 +153,14 @@ fn in_force(policy: &HubPolicy) -> InForce {
         mode: policy.spec.mode.clone(),
         auto_approve: policy.spec.auto_approve,
         break_glass: policy.spec.break_glass == BreakGlass::Allowed,
+        may_judge_people: policy.spec.operations.is_empty() || policy.spec.operations.iter().any(is_by_people),
         sha256: policy.status.as_ref().and_then(|status| status.sha256.clone()),
     }
+}
+
+/// Whether people do this to clusters that wait, too. What this release does not know may be.
+fn is_by_people(operation: &PolicyOperation) -> bool {
+    matches!(operation, PolicyOperation::Approve | PolicyOperation::Accept | PolicyOperation::Other(_))
 }
 
 fn doubts(policy: &HubPolicy, said: &Said<'_>) -> Vec<Doubt> {

@@ -264,6 +264,42 @@ fn what_keeps_a_cluster_out_comes_with_what_to_do() {
 }
 
 #[test]
+fn a_person_is_refused_by_the_last_word_of_policies_that_still_count() {
+    let of = |verdict: &str, why: &str| facts(cluster(false), Some(with(decided(verdict), "waitingFor", json!(why))));
+    let refused = |facts: &Facts| explain(facts).refused_by_policies().map(str::to_owned);
+    const WHY: &str = "policy strict: no (Because)";
+    for verdict in ["Hold", "Error", "Deny"] {
+        assert_eq!(refused(&of(verdict, WHY)).as_deref(), Some(WHY), "{verdict}");
+    }
+    assert_eq!(refused(&of("Allow", "a person: no policy that approves allowed it")), None);
+    assert_eq!(refused(&of("Hold", "a person: 2 keys ask for this name (TwoKeys)")), None);
+    assert_eq!(refused(&facts(cluster(true), None)), None);
+    // Of an accepted cluster: its request waits.
+    let waits = facts(cluster(true), Some(with(decided("Hold"), "waitingFor", json!(WHY))));
+    assert_eq!(refused(&waits).as_deref(), Some(WHY));
+
+    type Change = fn(&mut HubPolicy);
+    let changes: [(bool, Change); 6] = [
+        (false, |policy| policy.spec.mode = "Warn".into()),
+        (false, |policy| policy.spec.mode = "Audit".into()),
+        (true, |policy| policy.spec.mode = "Newer".into()),
+        (false, |policy| policy.spec.operations = vec!["join".into()]),
+        (true, |policy| policy.spec.operations = vec!["join".into(), "accept".into()]),
+        (true, |policy| policy.spec.operations = vec!["approve".into()]),
+    ];
+    for (index, (expected, change)) in changes.into_iter().enumerate() {
+        let mut facts = of("Deny", WHY);
+        change(&mut facts.policies.as_mut().expect("they were read")[1]);
+        assert_eq!(refused(&facts).is_some(), expected, "{index}");
+    }
+    let mut gone = of("Deny", WHY);
+    gone.policies = Ok(vec![policy("fine")]);
+    assert_eq!(refused(&gone), None);
+    gone.policies = forbidden();
+    assert!(refused(&gone).is_some(), "what was not read may count");
+}
+
+#[test]
 fn of_whom_nothing_was_decided_it_is_told_why() {
     let mut nothing = facts(cluster(false), None);
     assert_eq!(finding(&nothing), Finding::NotDecided);

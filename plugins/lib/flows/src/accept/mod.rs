@@ -5,6 +5,7 @@ mod approve_only;
 mod break_glass;
 mod carry_out;
 mod deny;
+mod explain;
 mod wait;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ use ocm_kube::access::{Right, require};
 pub use approve_only::{Approval, Giving, check_rights_to_approve, only_told, prepare};
 pub use carry_out::{Limits, carry_out};
 pub use deny::deny;
+pub use explain::{Explained, Obstacle, explained};
 pub use wait::{Watch, look, patiently, still_waits, when_asked};
 
 use crate::registry::{Registry, Scope};
@@ -186,7 +188,13 @@ impl Outcome {
 /// When the hub cannot be read.
 pub async fn survey(hub: &Cluster, scope: &Scope, options: &Options) -> Result<Vec<Candidate>, Failure> {
     let mut registry = Registry::read(hub, scope).await?;
-    let names: Vec<String> = match scope {
+    let names = names(&registry, scope);
+    Ok(names.into_iter().map(|name| candidate(&mut registry, name, options)).collect())
+}
+
+/// The clusters of a scope that are looked at.
+fn names(registry: &Registry, scope: &Scope) -> Vec<String> {
+    match scope {
         Scope::Names(names) => names.clone(),
         Scope::Selector(_) => registry.clusters.keys().cloned().collect(),
         Scope::All => registry
@@ -195,11 +203,20 @@ pub async fn survey(hub: &Cluster, scope: &Scope, options: &Options) -> Result<V
             .filter(|(_, cluster)| standing(cluster).phase == Phase::Pending)
             .map(|(name, _)| name.clone())
             .collect(),
-    };
-    Ok(names.into_iter().map(|name| candidate(&mut registry, name, options)).collect())
+    }
 }
 
 fn candidate(registry: &mut Registry, name: String, options: &Options) -> Candidate {
+    looked_at(registry, name, options, |_, _| ()).0
+}
+
+/// A cluster with the decision about it, and with what is made of that and of what was found.
+fn looked_at<T>(
+    registry: &mut Registry,
+    name: String,
+    options: &Options,
+    make: impl FnOnce(&Found<'_>, &Decision) -> T,
+) -> (Candidate, T) {
     let cluster = registry.clusters.get(&name).cloned();
     let asked = registry.requests.remove(&name).unwrap_or_default();
     let requests: Vec<&Request> = asked.iter().map(|asked| &asked.request).collect();
@@ -213,13 +230,15 @@ fn candidate(registry: &mut Registry, name: String, options: &Options) -> Candid
         now: Some(Timestamp::now()),
     };
     let decision = decide(&name, &found, options);
+    let made = make(&found, &decision);
     let (bound_accounts, unread) = (registry.bound_accounts.clone(), registry.unread.clone());
     let object = match decision {
         Decision::Act { approve: Some(index), .. } => asked.get(index).and_then(|asked| asked.object.clone()),
         _ => None,
     };
     let requests = asked.into_iter().map(|asked| asked.request).collect();
-    Candidate { name, cluster, requests, object, bound_accounts, unread, options: options.clone(), decision }
+    let options = options.clone();
+    (Candidate { name, cluster, requests, object, bound_accounts, unread, options, decision }, made)
 }
 
 /// Tells what nobody could look at, which is the same for all clusters, where it would have counted.

@@ -55,7 +55,7 @@ async fn read_noted(hub: &Cluster, names: &[String]) -> Result<Vec<RegisteredKey
 }
 
 /// Whether the hub knows Registrations. Where nobody can tell, it does.
-async fn serves_registrations(hub: &Cluster) -> bool {
+pub(crate) async fn serves_registrations(hub: &Cluster) -> bool {
     let served = hub.client.list_api_group_resources(&RegisteredKeys::api_version(&())).await;
     let plural = RegisteredKeys::plural(&());
     match served {
