@@ -7,11 +7,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
 use ocm_kube::apply::FIELD_MANAGER;
+use ocm_kube::pages::paged;
 use serde_json::{Value, json};
 
 use crate::failed::{Failed, failed};
@@ -27,6 +28,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(500);
 /// Where events about objects without a namespace go.
 const EVENTS: &str = "default";
+/// Objects of a page. Whoever may register clusters may create any number of requests, with as many annotations as they like.
+const PAGE: u32 = 200;
 /// Characters of an event's message that the API server takes.
 const MESSAGE: usize = 1024;
 
@@ -73,11 +76,16 @@ impl Effects {
     async fn requests_of(&self, clusters: Vec<String>) -> Result<HashMap<String, Versions>, Failed> {
         let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         let params = ListParams::default().labels(&format!("{} in ({})", labels::CLUSTER_NAME, clusters.join(",")));
-        let mut of: HashMap<String, Versions> = HashMap::new();
-        for object in self.send(api.list_metadata(&params)).await?.items {
+        let api = &api;
+        let list = |params: ListParams| async move { self.send(api.list_metadata(&params)).await };
+        let known = |object: PartialObjectMeta<CertificateSigningRequest>| {
             let ObjectMeta { labels: all, uid, resource_version, .. } = object.metadata;
             let cluster = all.unwrap_or_default().remove(labels::CLUSTER_NAME).unwrap_or_default();
-            of.entry(cluster).or_default().push((uid, resource_version));
+            Some((cluster, (uid, resource_version)))
+        };
+        let mut of: HashMap<String, Versions> = HashMap::new();
+        for (cluster, version) in paged(params, || PAGE, list, known).await? {
+            of.entry(cluster).or_default().push(version);
         }
         Ok(of)
     }

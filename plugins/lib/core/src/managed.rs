@@ -2,7 +2,6 @@
 //! read.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use ocm_api::{Klusterlet, ManagedCluster};
 
@@ -91,16 +90,13 @@ impl AgentFacts {
     }
 }
 
-/// A certificate request, read, and as it is.
-pub type Asked = (Request, CertificateSigningRequest);
-
 /// What a hub shows of one cluster at one moment.
 #[derive(Clone, Debug)]
 pub struct RegistrationFacts {
     /// The managed cluster.
     pub cluster: Result<Option<ManagedCluster>, Failure>,
     /// Every request that carries its label, whoever made it.
-    pub requests: Result<Vec<Asked>, Failure>,
+    pub requests: Result<Vec<Request>, Failure>,
     /// The lease that its agent renews.
     pub lease: Result<Option<Lease>, Failure>,
 }

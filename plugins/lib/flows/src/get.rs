@@ -161,9 +161,10 @@ pub(crate) async fn unknown_name<K: OfHub>(hub: &Cluster, what: &str, unknown: &
     let failure = Failure::new(Reason::NotFound, format!("the hub has no {what} {unknown:?}"));
     let api: Api<K> = Api::all(hub.client.clone());
     // Who may read one object may still not list all: then there is no suggestion.
-    let Ok(list) = api.list_metadata(&ListParams::default()).await else { return failure };
-    let names = list.items.iter().filter_map(|object| object.metadata.name.as_deref());
-    match ocm_core::nearest(unknown, names) {
+    let names =
+        registry::pages_of_metadata(hub, &api, ListParams::default(), "list names", |object| object.metadata.name);
+    let Ok(names) = names.await else { return failure };
+    match ocm_core::nearest(unknown, names.iter().map(String::as_str)) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure,
     }

@@ -26,6 +26,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::hub::{self, AddressOptions, FoundAddress};
 use crate::observe::tls;
+use crate::registry::{PAGE, pages};
 use crate::watch::{Changed, changes_in};
 
 /// What kind of token is wanted.
@@ -243,9 +244,9 @@ async fn line(hub: &Cluster, options: &AddressOptions, narrator: &dyn Narrator) 
 /// When the hub cannot be read.
 pub async fn list(hub: &Cluster) -> Result<Vec<Kept>, Failure> {
     let selected = ListParams::default().fields(&of_tokens());
-    let found = secrets(hub).list(&selected).await.map_err(|error| hub.explain("list bootstrap tokens", error))?;
     let now = Timestamp::now();
-    let mut kept: Vec<Kept> = found.items.iter().filter_map(|secret| Kept::read(secret, now)).collect();
+    let read = |secret: Secret| Kept::read(&secret, now);
+    let mut kept = pages(hub, &secrets(hub), selected, || PAGE, "list bootstrap tokens", read).await?;
     kept.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(kept)
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, PartialObjectMeta};
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, Discovery, Scope, verbs};
 use ocm_core::hub_addon::{Kind, Labelled};
@@ -13,6 +14,7 @@ use ocm_core::leave::space::{Content, is_view};
 use ocm_core::{Failure, Reason};
 
 use crate::Cluster;
+use crate::pages::paged;
 
 /// How many kinds are listed at once.
 const AT_ONCE: usize = 8;
@@ -94,31 +96,33 @@ async fn labelled_of(
     resource: ApiResource,
 ) -> (ApiResource, Result<Vec<Labelled>, Failure>) {
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-    let mut params = ListParams::default().labels(selector).limit(PAGE);
-    let mut all = Vec::new();
-    loop {
-        let page = match api.list_metadata(&params).await {
-            Ok(page) => page,
-            Err(error) => {
-                let failure = cluster.explain(format_args!("list {}", resource.plural), error);
-                // A kind that was taken away since.
-                let answer = match failure.reason {
-                    Reason::NotFound | Reason::KindNotServed => Ok(all),
-                    _ => Err(failure),
-                };
-                return (resource, answer);
-            }
-        };
-        all.extend(page.items.into_iter().map(|item| Labelled {
-            api_version: resource.api_version.clone(),
-            kind: resource.kind.clone(),
-            plural: resource.plural.clone(),
-            metadata: item.metadata,
-        }));
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return (resource, Ok(all)),
-        }
+    let doing = format!("list {}", resource.plural);
+    let answer = metadata(cluster, &api, ListParams::default().labels(selector), &doing, |metadata| Labelled {
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+        plural: resource.plural.clone(),
+        metadata,
+    })
+    .await;
+    (resource, answer)
+}
+
+/// What is made of the metadata of all objects of a kind. Of one that was taken away since, or that its server lists for no
+/// namespace, there are none.
+async fn metadata<T>(
+    cluster: &Cluster,
+    api: &Api<DynamicObject>,
+    params: ListParams,
+    doing: &str,
+    of: impl Fn(ObjectMeta) -> T,
+) -> Result<Vec<T>, Failure> {
+    let list = |params: ListParams| async move {
+        api.list_metadata(&params).await.map_err(|error| cluster.explain(doing, error))
+    };
+    let wanted = |item: PartialObjectMeta<DynamicObject>| Some(of(item.metadata));
+    match paged(params, || PAGE, list, wanted).await {
+        Err(failure) if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) => Ok(Vec::new()),
+        listed => listed,
     }
 }
 
@@ -160,23 +164,12 @@ async fn discover(cluster: &Cluster) -> Result<Discovery, Failure> {
 
 async fn list(cluster: &Cluster, namespace: &str, resource: ApiResource) -> Result<Vec<Content>, Failure> {
     let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), namespace, &resource);
-    let items = match api.list_metadata(&ListParams::default()).await {
-        Ok(list) => list.items,
-        Err(error) => {
-            let doing = format!("list {} in namespace {namespace}", resource.plural);
-            let failure = cluster.explain(doing, error);
-            // A kind that was taken away since, or that its server lists for no namespace.
-            return match failure.reason {
-                Reason::NotFound | Reason::KindNotServed => Ok(Vec::new()),
-                _ => Err(failure),
-            };
-        }
-    };
-    let content = |metadata| Content {
+    let doing = format!("list {} in namespace {namespace}", resource.plural);
+    metadata(cluster, &api, ListParams::default(), &doing, |metadata| Content {
         group: resource.group.clone(),
         kind: resource.kind.clone(),
         plural: resource.plural.clone(),
         metadata,
-    };
-    Ok(items.into_iter().map(|item| content(item.metadata)).collect())
+    })
+    .await
 }

@@ -18,6 +18,7 @@ mod explain;
 pub mod forward;
 mod kubeconfig;
 mod middleware;
+pub mod pages;
 pub mod relay;
 pub mod remove;
 pub mod triggers;

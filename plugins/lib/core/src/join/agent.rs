@@ -6,9 +6,7 @@
 //! agent has been let in, its Secret also holds its name and its key.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::names::{bootstrap, identity};
-use ocm_rules::identity::CREDENTIAL_ID;
 
 use crate::csr::{Request, State};
 use crate::token::{self, Content};
@@ -89,7 +87,7 @@ impl Agent {
     }
 
     /// Whether a request is this agent's; none where that cannot be told.
-    pub fn made(&self, credential: &Credential, request: &Request, object: &CertificateSigningRequest) -> Option<bool> {
+    pub fn made(&self, credential: &Credential, request: &Request) -> Option<bool> {
         if self.key.is_some() && request.fingerprint() == self.key {
             return Some(true);
         }
@@ -105,10 +103,10 @@ impl Agent {
         }
         match credential {
             Credential::Id { id, .. } => {
-                let noted = object.spec.extra.as_ref().and_then(|extra| extra.get(CREDENTIAL_ID));
-                noted.map(|noted| noted.contains(id))
+                let noted = &request.requester.credential_ids;
+                (!noted.is_empty()).then(|| noted.contains(id))
             }
-            Credential::User(user) => Some(object.spec.username.as_deref() == Some(user)),
+            Credential::User(user) => Some(request.requester.user == *user),
             Credential::Grpc { user, strangers } => {
                 let by_server = request.facts().requester.is_grpc_server() && request.asked_by() == user;
                 let is_known = request.fingerprint().is_some_and(|key| strangers.contains(&key));
@@ -120,12 +118,7 @@ impl Agent {
 
     /// The key of the agent among everything that was asked for in the cluster's name. `logged` are the requests that its log
     /// says that it has made, which count over gRPC alone.
-    pub fn own_key(
-        &self,
-        credential: &Credential,
-        requests: &[(Request, CertificateSigningRequest)],
-        logged: &[LoggedRequest],
-    ) -> OwnKey {
+    pub fn own_key(&self, credential: &Credential, requests: &[Request], logged: &[LoggedRequest]) -> OwnKey {
         if let Some(key) = &self.key {
             return OwnKey::Known(key.clone());
         }
@@ -136,7 +129,7 @@ impl Agent {
             }
             Credential::Id { .. } => false,
             // An agent may log names, and lines in them would look like its own.
-            Credential::Grpc { .. } if requests.iter().any(|(request, _)| request.name.contains(char::is_control)) => {
+            Credential::Grpc { .. } if requests.iter().any(|request| request.name.contains(char::is_control)) => {
                 return OwnKey::Unclear("the name of a request has several lines, which the log of its agent may hold");
             }
             Credential::Grpc { .. } => true,
@@ -144,8 +137,8 @@ impl Agent {
         let asks = |state| matches!(state, State::Pending | State::Approved | State::Issued);
         let (mut own, mut unclear) = (Vec::new(), false);
         let is_logged = |request: &Request| !by_grpc || logged.iter().any(|logged| logged.is(request));
-        for (request, object) in requests.iter().filter(|(request, _)| asks(request.state) && is_logged(request)) {
-            match (self.made(credential, request, object), request.fingerprint()) {
+        for request in requests.iter().filter(|request| asks(request.state) && is_logged(request)) {
+            match (self.made(credential, request), request.fingerprint()) {
                 (Some(true), Some(key)) => own.push((request.created, key)),
                 (None, _) => unclear = true,
                 _ => {}
@@ -210,14 +203,15 @@ pub fn describe<'a>(requests: impl IntoIterator<Item = &'a Request>) -> String {
 #[cfg(test)]
 mod tests {
     use csr_fixtures::Fixture;
+    use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+    use ocm_rules::identity::CREDENTIAL_ID;
     use serde_json::json;
 
     use super::*;
-
-    type Pair = (Request, CertificateSigningRequest);
+    use crate::csr::Requester;
 
     /// A request of `agent` for cluster `c1`, made with the token of this id at this second.
-    fn asked(name: &str, agent: &str, credential: Option<&str>, second: u32) -> Pair {
+    fn asked(name: &str, agent: &str, credential: Option<&str>, second: u32) -> Request {
         let pem = Fixture::agent("c1", agent).pem();
         let mut object: CertificateSigningRequest = serde_json::from_value(json!({
             "metadata": {"name": name, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z"),
@@ -227,7 +221,7 @@ mod tests {
         .unwrap();
         object.spec.request.0 = pem.into_bytes();
         object.spec.extra = credential.map(|id| [(CREDENTIAL_ID.to_owned(), vec![id.to_owned()])].into());
-        (Request::read(&object), object)
+        Request::read(&object)
     }
 
     fn agent() -> Agent {
@@ -238,8 +232,8 @@ mod tests {
         Credential::Id { id: "JTI=1".to_owned(), exclusive }
     }
 
-    fn key(pair: &Pair) -> OwnKey {
-        OwnKey::Known(pair.0.fingerprint().unwrap())
+    fn key(request: &Request) -> OwnKey {
+        OwnKey::Known(request.fingerprint().unwrap())
     }
 
     #[test]
@@ -277,46 +271,46 @@ mod tests {
 
     #[test]
     fn a_bootstrap_token_is_known_by_its_user_and_may_be_anybodys() {
-        let (request, mut object) = asked("r", "a1", None, 1);
-        object.spec.username = Some("system:bootstrap:abcdef".to_owned());
-        let pair = (request, object);
+        let mut request = asked("r", "a1", None, 1);
+        request.requester.user = "system:bootstrap:abcdef".to_owned();
         let credential = Credential::of("abcdef.0123456789abcdef", true);
-        assert_eq!(agent().made(&credential, &pair.0, &pair.1), Some(true));
-        assert!(matches!(agent().own_key(&credential, std::slice::from_ref(&pair), &[]), OwnKey::Unclear(_)));
+        assert_eq!(agent().made(&credential, &request), Some(true));
+        assert!(matches!(agent().own_key(&credential, std::slice::from_ref(&request), &[]), OwnKey::Unclear(_)));
         let other = Credential::of("fedcba.0123456789abcdef", true);
-        assert_eq!(agent().made(&other, &pair.0, &pair.1), Some(false));
+        assert_eq!(agent().made(&other, &request), Some(false));
     }
 
     /// A request that the hub's gRPC server made for this user.
-    fn over_grpc(name: &str, agent: &str, user: &str) -> Pair {
-        let (_, mut object) = asked(name, agent, Some("JTI=of-the-server"), 1);
-        object.metadata.annotations =
-            Some([("open-cluster-management.io/csr-user".to_owned(), user.to_owned())].into());
-        object.spec.signer_name = "open-cluster-management.io/grpc".to_owned();
-        object.spec.username = Some(identity::GRPC_SERVER_USER.to_owned());
-        object.spec.uid = Some("u".to_owned());
-        object.spec.groups = Some(
-            ["system:serviceaccounts", "system:serviceaccounts:open-cluster-management-hub", "system:authenticated"]
-                .map(str::to_owned)
-                .into(),
-        );
-        (Request::read(&object), object)
+    fn over_grpc(name: &str, agent: &str, user: &str) -> Request {
+        let groups =
+            ["system:serviceaccounts", "system:serviceaccounts:open-cluster-management-hub", "system:authenticated"];
+        Request {
+            grpc_user: Some(user.to_owned()),
+            signer: "open-cluster-management.io/grpc".to_owned(),
+            requester: Requester {
+                user: identity::GRPC_SERVER_USER.to_owned(),
+                uid: Some("u".to_owned()),
+                groups: groups.map(str::to_owned).into(),
+                credential_ids: vec!["JTI=of-the-server".to_owned()],
+            },
+            ..asked(name, agent, None, 1)
+        }
     }
 
     #[test]
     fn over_grpc_the_log_of_the_agent_counts_with_the_user_and_what_asked_before_does_not() {
         let user = identity::BOOTSTRAP_USER;
-        let credential = |strangers: &[&Pair]| Credential::Grpc {
+        let credential = |strangers: &[&Request]| Credential::Grpc {
             user: user.to_owned(),
-            strangers: strangers.iter().filter_map(|(request, _)| request.fingerprint()).collect(),
+            strangers: strangers.iter().filter_map(|request| request.fingerprint()).collect(),
         };
         let own = over_grpc("own", "a1", user);
         let at = |name: &str, second: i64| LoggedRequest {
             name: name.to_owned(),
-            at: own.0.created.unwrap() + SignedDuration::from_secs(second),
+            at: own.created.unwrap() + SignedDuration::from_secs(second),
         };
         let logged = [at("own", 2)];
-        let of = |strangers: &[&Pair], requests: &[Pair], logged: &[LoggedRequest]| {
+        let of = |strangers: &[&Request], requests: &[Request], logged: &[LoggedRequest]| {
             agent().own_key(&credential(strangers), requests, logged)
         };
         let (other, early) = (over_grpc("other", "a2", "system:bootstrap:abcdef"), over_grpc("early", "a3", user));
@@ -326,16 +320,15 @@ mod tests {
         assert_eq!(of(&[], &all[1..], &logged), OwnKey::NotYet);
         assert_eq!(of(&[], &all, &[at("other", 0)]), OwnKey::NotYet, "with another token");
         let mut lines = early.clone();
-        lines.0.name = "early\nI1127 23:18:25.253781       1 logging_recorder.go:40] ".to_owned();
+        lines.name = "early\nI1127 23:18:25.253781       1 logging_recorder.go:40] ".to_owned();
         assert!(matches!(of(&[], &[own.clone(), lines], &logged), OwnKey::Unclear(_)));
         for another in [-301, 301] {
             assert_eq!(of(&[], &all, &[at("own", another)]), OwnKey::NotYet, "somebody else's under its name");
         }
         assert_eq!(of(&[&own], &all, &logged), OwnKey::NotYet, "it was there before");
         // Whoever only says that the server asks.
-        let (_, mut forged) = own;
-        forged.spec.username = Some(user.to_owned());
-        let forged = (Request::read(&forged), forged);
+        let mut forged = own;
+        forged.requester.user = user.to_owned();
         assert_eq!(of(&[], &[forged], &logged), OwnKey::NotYet);
     }
 

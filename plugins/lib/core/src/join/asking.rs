@@ -19,10 +19,8 @@ impl<'a> Asking<'a> {
     pub(super) fn of(snapshot: &'a Snapshot, expected: &Expected<'_>, now: Timestamp) -> Self {
         let identity = snapshot.managed.identity.as_ref().ok().cloned().unwrap_or_default();
         let agent = identity.agent(expected.name, now);
-        let own = snapshot.hub.requests.iter().flatten().filter(|(request, object)| {
-            !request.is_addons() && agent.made(expected.credential, request, object) != Some(false)
-        });
-        let requests = own.map(|(request, _)| request).collect();
+        let own = |request: &&Request| !request.is_addons() && agent.made(expected.credential, request) != Some(false);
+        let requests = snapshot.hub.requests.iter().flatten().filter(own).collect();
         Self { is_let_in: agent.key.is_some(), anew: expected.anew.is_some(), requests }
     }
 

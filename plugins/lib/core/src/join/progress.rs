@@ -261,9 +261,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::csr::Request;
+    use crate::csr::{Request, State};
     use crate::join::agent::Credential;
-    use crate::managed::{AgentFacts, Asked, RegistrationFacts};
+    use crate::managed::{AgentFacts, RegistrationFacts};
 
     fn now() -> Timestamp {
         Timestamp::from_second(1_000_000).unwrap()
@@ -282,7 +282,7 @@ mod tests {
     }
 
     /// A request of the agent of `c1`, made with the token `JTI=1`.
-    fn request(condition: Option<&str>) -> Asked {
+    fn request(condition: Option<&str>) -> Request {
         let conditions: Vec<_> = condition.into_iter().map(|kind| json!({"type": kind, "status": "True"})).collect();
         let mut object: CertificateSigningRequest = serde_json::from_value(json!({
             "metadata": {"name": "c1-x", "labels": {"open-cluster-management.io/cluster-name": "c1"}},
@@ -290,7 +290,7 @@ mod tests {
             "status": {"conditions": conditions}}))
         .unwrap();
         object.spec.request.0 = csr_fixtures::Fixture::agent("c1", "a1").pem().into_bytes();
-        (Request::read(&object), object)
+        Request::read(&object)
     }
 
     fn not_yet(because: &str) -> Health {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     /// It is running, and the hub has this cluster.
-    fn known(cluster: ManagedCluster, requests: Vec<Asked>) -> Snapshot {
+    fn known(cluster: ManagedCluster, requests: Vec<Request>) -> Snapshot {
         let hub = RegistrationFacts { cluster: Ok(Some(cluster)), requests: Ok(requests), lease: Ok(None) };
         Snapshot { hub, ..running() }
     }
@@ -453,8 +453,7 @@ mod tests {
         assert_eq!(judge(&snapshot, Goal::Registered), Step::Reached(Phase::Accepted));
         // With the token of somebody else.
         let mut foreign = request(None);
-        foreign.1.spec.extra =
-            Some([("authentication.kubernetes.io/credential-id".to_owned(), vec!["JTI=2".to_owned()])].into());
+        foreign.requester.credential_ids = vec!["JTI=2".to_owned()];
         assert!(link(&known(cluster(false, &[]), vec![foreign]), Goal::Registered).1.contains("has not asked"));
     }
 
@@ -521,10 +520,8 @@ mod tests {
     }
 
     /// A request whose certificate was issued.
-    fn issued() -> Asked {
-        let (_, mut object) = request(Some("Approved"));
-        object.status.get_or_insert_default().certificate = Some(k8s_openapi::ByteString(b"certificate".to_vec()));
-        (Request::read(&object), object)
+    fn issued() -> Request {
+        Request { state: State::Issued, ..request(Some("Approved")) }
     }
 
     #[test]

@@ -15,11 +15,12 @@ use ocm_core::accept::{Decision, Found, Options, Refusal, decide, wrong};
 use ocm_core::csr::{Code, Request};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, bootstrap};
 use ocm_kube::Cluster;
-use ocm_kube::wait::{Check, until};
+use ocm_kube::wait::{Check, until_triggered};
 use tokio::time::timeout_at;
 
 use super::carry_out::{LONGEST_PAUSE, one};
 use super::{Candidate, Outcome, Row, check_rights, row, survey, tell_unread};
+use crate::observe::registration;
 use crate::registry::{FEW, REQUESTS_PAGE, Scope, bound_accounts};
 use crate::watch::{Changed, changes};
 
@@ -400,7 +401,8 @@ pub async fn when_asked(
 ) -> Result<Row, Failure> {
     let scope = Scope::Names(vec![name.to_owned()]);
     let doing = format!("waiting for the certificate request of {name}");
-    let candidate = until(&doing, deadline, PAUSE, narrator.as_ref(), async || {
+    let triggers = registration::asking_triggers(hub, name);
+    let candidate = until_triggered(&doing, deadline, PAUSE, triggers, narrator.as_ref(), async || {
         let found = survey(hub, &scope, options).await?.into_iter().next();
         Ok(match found {
             Some(candidate) if !may_come(&candidate.decision) => Check::Ready(candidate),
@@ -430,7 +432,9 @@ fn may_come(decision: &Decision) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::{Mutex, PoisonError};
 
     use k8s_openapi::ByteString;
     use serde_json::json;
@@ -451,11 +455,15 @@ mod tests {
 
     /// Nobody listens there: what is asked of the hub fails, and is told.
     fn nobodys_hub() -> Cluster {
-        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        hub_at("http://127.0.0.1:1")
+    }
+
+    fn hub_at(server: &str) -> Cluster {
+        let config = kube::Config::new(server.parse().unwrap());
         Cluster {
             client: kube::Client::try_from(config).unwrap(),
             context: None,
-            server: "http://127.0.0.1:1".to_owned(),
+            server: server.to_owned(),
             namespace: "default".to_owned(),
             ca: None,
             insecure: false,
@@ -464,6 +472,63 @@ mod tests {
             way: ocm_net::Way::Direct,
             role: ocm_core::Role::Hub,
         }
+    }
+
+    /// Answers what is asked on one connection as a hub that has nothing, and notes it. A watch stands and tells nothing.
+    fn answer(mut stream: TcpStream, asked: &Mutex<Vec<String>>) -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream.try_clone()?);
+        loop {
+            let (mut first, mut line) = (String::new(), String::new());
+            if reader.read_line(&mut first)? == 0 {
+                return Ok(());
+            }
+            while reader.read_line(&mut line)? > "\r\n".len() {
+                line.clear();
+            }
+            asked.lock().unwrap_or_else(PoisonError::into_inner).push(first.clone());
+            if first.contains("watch=true") {
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+                stream.write_all(head.as_bytes())?;
+                continue;
+            }
+            let (status, body) = if first.contains("/certificatesigningrequests?") {
+                let list = "CertificateSigningRequestList";
+                ("200 OK", json!({"kind": list, "apiVersion": "certificates.k8s.io/v1", "metadata": {}, "items": []}))
+            } else {
+                let status = json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound",
+                    "message": "not found", "code": 404, "details": {"name": "c1", "kind": "things"},
+                });
+                ("404 Not Found", status)
+            };
+            let (body, kind) = (body.to_string(), "content-type: application/json");
+            let answer = format!("HTTP/1.1 {status}\r\n{kind}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes())?;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_tells_every_change_is_asked_little_while_nothing_changes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let hub = hub_at(&format!("http://{}", listener.local_addr().unwrap()));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let noted = asked.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let noted = noted.clone();
+                std::thread::spawn(move || answer(stream, &noted));
+            }
+        });
+        // In pauses of a second it would be asked five times.
+        let deadline = Instant::now() + PAUSE * 4;
+        let late = when_asked(&hub, "c1", &Options::default(), deadline, Arc::new(Told::default())).await;
+        assert_eq!(late.unwrap_err().reason, Reason::TimedOut);
+        let asked = asked.lock().unwrap();
+        let count = |words: &[&str]| asked.iter().filter(|line| words.iter().all(|word| line.contains(word))).count();
+        assert_eq!(count(&["watch=true", "/certificatesigningrequests?", "cluster-name"]), 1, "{asked:#?}");
+        assert_eq!(count(&["watch=true", "/managedclusters?", "metadata.name"]), 1, "{asked:#?}");
+        let looks = count(&["/managedclusters/c1"]);
+        assert!((1..=3).contains(&looks), "{looks}: {asked:#?}");
     }
 
     #[tokio::test]

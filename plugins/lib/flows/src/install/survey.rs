@@ -11,6 +11,7 @@ use ocm_core::install::Live;
 use ocm_kube::Cluster;
 use serde_json::Value;
 
+use crate::registry::{PAGE, pages};
 use crate::served::or_nothing;
 
 /// Reads what an installation depends on.
@@ -49,9 +50,7 @@ pub(crate) async fn survey(cluster: &Cluster) -> Result<Live, Failure> {
 /// A hub whose operator runs elsewhere belongs to another installer: two operators would fight over it.
 async fn refuse_second_operator(cluster: &Cluster) -> Result<(), Failure> {
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &ApiResource::erase::<Deployment>(&()));
-    let list = api.list(&ListParams::default()).await;
-    let list = list.map_err(|error| cluster.explain("look for the operator of this hub", error))?;
-    let runs = |deployment: &&DynamicObject| {
+    let runs = |deployment: &DynamicObject| {
         let containers = deployment.data.pointer("/spec/template/spec/containers").and_then(Value::as_array);
         containers.into_iter().flatten().any(|container| {
             let words = ["command", "args"].into_iter().filter_map(|part| container[part].as_array()).flatten();
@@ -59,7 +58,10 @@ async fn refuse_second_operator(cluster: &Cluster) -> Result<(), Failure> {
             words.iter().any(|word| word.ends_with("registration-operator")) && words.contains(&"hub")
         })
     };
-    let Some(other) = list.items.iter().find(runs) else { return Ok(()) };
+    let operator = |deployment: DynamicObject| runs(&deployment).then_some(deployment);
+    let what = "look for the operator of this hub";
+    let found = pages(cluster, &api, ListParams::default(), || PAGE, what, operator).await?;
+    let Some(other) = found.first() else { return Ok(()) };
     let (namespace, name) = (&other.metadata.namespace, &other.metadata.name);
     let place = format!("{}/{}", namespace.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default());
     Err(Failure::refused(format!("this hub has an operator already, Deployment {place}; nothing was changed"))

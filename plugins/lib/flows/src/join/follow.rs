@@ -9,7 +9,7 @@ use ocm_core::duration::human;
 use ocm_core::join::agent::{self, Credential, OwnKey};
 use ocm_core::join::progress::{Expected, Former, Goal, Link, Snapshot, Step, Wait, judge, last_renewed};
 use ocm_core::kubeconfig::HubAddress;
-use ocm_core::managed::{AgentFacts, Asked, ManagedFacts};
+use ocm_core::managed::{AgentFacts, ManagedFacts};
 use ocm_core::phase::Phase;
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
@@ -174,7 +174,7 @@ impl Follower<'_> {
             let mut requests = requests?;
             if self.anew.is_some() {
                 // Of those it had certificates before.
-                requests.retain(|(request, _)| request.state != State::Issued);
+                requests.retain(|request| request.state != State::Issued);
             }
             let own = match &logged {
                 Ok(logged) => agent.own_key(&self.credential, &requests, logged),
@@ -190,11 +190,11 @@ impl Follower<'_> {
             let foreign = |request: &&Request| {
                 request.state == State::Pending && !request.is_addons() && request.fingerprint().as_ref() != key
             };
-            strangers = agent::describe(requests.iter().map(|(request, _)| request).filter(foreign));
+            strangers = agent::describe(requests.iter().filter(foreign));
             match own {
                 OwnKey::Known(key) => {
                     let accepted = cluster?.is_some_and(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default());
-                    let asks = |(request, _): &Asked| {
+                    let asks = |request: &Request| {
                         request.state == State::Pending && request.fingerprint().as_ref() == Some(&key)
                     };
                     let settled = accepted && !requests.iter().any(asks);

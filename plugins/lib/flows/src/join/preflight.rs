@@ -9,14 +9,13 @@ use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::names::labels;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::registration::RegisteredKeys;
-use ocm_core::csr::State;
+use ocm_core::csr::{Request, State};
 use ocm_core::grpc::Server;
 use ocm_core::join::Settings;
 use ocm_core::join::agent::{self, Agent, Credential};
 use ocm_core::join::choices::judge;
 use ocm_core::join::state::Belonging;
 use ocm_core::kubeconfig::HubAddress;
-use ocm_core::managed::Asked;
 use ocm_core::phase::{Phase, standing};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy};
 use ocm_kube::Cluster;
@@ -74,11 +73,11 @@ pub(super) struct Checked {
 
 impl Registrant<'_> {
     /// Whether a request is not of what its agent asks for from now on.
-    fn is_strangers(&self, (request, object): &Asked) -> bool {
+    fn is_strangers(&self, request: &Request) -> bool {
         let may_have_asked = self.belongs != Belonging::Nobody && !self.changed;
         // What was issued to its agent, that one holds.
         let waits = matches!(request.state, State::Pending | State::Approved);
-        !(may_have_asked && waits && self.agent.made(&self.credential, request, object) == Some(true))
+        !(may_have_asked && waits && self.agent.made(&self.credential, request) == Some(true))
     }
 }
 
@@ -119,19 +118,19 @@ impl HubSession {
                 "on the hub the namespace {name:?} is there already and becomes the cluster's: its agent gets rights in it"
             )));
         }
-        let foreign = |(request, object): &&Asked| {
-            let own = who.agent.made(&who.credential, request, object) == Some(true);
+        let foreign = |request: &&Request| {
+            let own = who.agent.made(&who.credential, request) == Some(true);
             request.state == State::Pending && !request.is_addons() && !own
         };
         let requests = requests?;
-        let strangers = agent::describe(requests.iter().filter(foreign).map(|(request, _)| request));
+        let strangers = agent::describe(requests.iter().filter(foreign));
         if !strangers.is_empty() {
             narrator.tell(Event::warning(format!(
                 "on the hub somebody else asks for a certificate in the name of {name:?} already: {strangers}"
             )));
         }
-        let keys = requests.iter().filter(|asked| !asked.0.is_addons() && who.is_strangers(asked));
-        let strangers = keys.filter_map(|(request, _)| request.fingerprint()).collect();
+        let keys = requests.iter().filter(|request| !request.is_addons() && who.is_strangers(request));
+        let strangers = keys.filter_map(Request::fingerprint).collect();
         let checked = Checked { adopts, strangers, has_joined: false };
         let Some(cluster) = cluster else { return Ok(checked) };
         let standing = standing(&cluster);
@@ -210,7 +209,7 @@ impl HubSession {
     }
 
     /// The requests in the cluster's name. Who may not list them finds out nothing.
-    async fn requests(&self, name: &str) -> Result<Vec<Asked>, Failure> {
+    async fn requests(&self, name: &str) -> Result<Vec<Request>, Failure> {
         match registration::requests(self.client(), name).await {
             Err(failure) if failure.reason == Reason::Forbidden => Ok(Vec::new()),
             requests => requests,

@@ -26,6 +26,7 @@ use serde_json::Value;
 
 use super::{Leaving, PAUSE, namespace_gone, noted};
 use crate::observe::registration;
+use crate::registry::pages_of_metadata;
 use crate::served::or_nothing;
 
 /// How many objects are deleted at once.
@@ -157,21 +158,25 @@ pub(crate) async fn last_heard(hub: &Cluster, name: &str) -> Result<Option<Times
 async fn remaining(hub: &Cluster, name: &str) -> Result<Vec<Remaining>, Failure> {
     let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client.clone(), name);
     let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), name);
-    let all = ListParams::default();
-    let (addons, works) = futures::join!(addons.list_metadata(&all), works.list_metadata(&all));
-    let addons = addons.map(|list| list.items).map_err(|error| hub.explain("list add-ons", error));
-    let works = works.map(|list| list.items).map_err(|error| hub.explain("list works", error));
-    let addons = or_nothing(addons)?.into_iter().map(|item| Remaining::of(Kind::AddOn, &item.metadata));
-    let works = or_nothing(works)?.into_iter().map(|item| Remaining::of(Kind::Work, &item.metadata));
-    Ok(addons.chain(works).collect())
+    let (addons, works) = futures::join!(
+        pages_of_metadata(hub, &addons, ListParams::default(), "list add-ons", |item| {
+            Some(Remaining::of(Kind::AddOn, &item.metadata))
+        }),
+        pages_of_metadata(hub, &works, ListParams::default(), "list works", |item| {
+            Some(Remaining::of(Kind::Work, &item.metadata))
+        }),
+    );
+    let mut all = or_nothing(addons)?;
+    all.extend(or_nothing(works)?);
+    Ok(all)
 }
 
 async fn requests(hub: &Cluster, name: &str) -> Result<Vec<(String, String)>, Failure> {
     let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    let list = api.list_metadata(&of_cluster(name)).await;
-    let list = list.map_err(|error| hub.explain("list certificate requests", error))?;
-    let named = |metadata: ObjectMeta| Some((metadata.name?, metadata.uid?));
-    Ok(list.items.into_iter().filter_map(|item| named(item.metadata)).collect())
+    pages_of_metadata(hub, &api, of_cluster(name), "list certificate signing requests", |item| {
+        Some((item.metadata.name?, item.metadata.uid?))
+    })
+    .await
 }
 
 /// Refuses what must not be begun, and tells what will be forced.

@@ -17,6 +17,7 @@ use ocm_kube::{Cluster, apply, contents};
 use serde_json::Value;
 
 use super::{Leaving, PAUSE, namespace_gone};
+use crate::registry::pages_of_metadata;
 use crate::workload;
 
 /// What keeps an operator from doing its work; none if it is there.
@@ -108,12 +109,10 @@ pub(crate) async fn objects_of(
         plural: plural.to_owned(),
     };
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-    match api.list_metadata(&ListParams::default()).await {
-        Ok(list) => Ok(list.items.into_iter().map(|item| item.metadata).collect()),
-        Err(error) => {
-            let failure = cluster.explain(format_args!("list {plural}"), error);
-            if failure.reason == Reason::KindNotServed { Ok(Vec::new()) } else { Err(failure) }
-        }
+    let what = format!("list {plural}");
+    match pages_of_metadata(cluster, &api, ListParams::default(), &what, |item| Some(item.metadata)).await {
+        Err(failure) if failure.reason == Reason::KindNotServed => Ok(Vec::new()),
+        listed => listed,
     }
 }
 

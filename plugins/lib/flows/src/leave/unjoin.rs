@@ -31,6 +31,7 @@ use super::hub::{self, Detached, Held};
 use super::operator::{any, delete, objects_of, operators_namespace, pods_gone, trouble};
 use super::{Leaving, PAUSE, namespace_gone, noted};
 use crate::observe::managed as observe;
+use crate::registry::{self, PAGE, pages};
 use crate::served::or_nothing;
 use crate::{grpc_server, hub as address, workload};
 
@@ -337,8 +338,7 @@ async fn of_agent(managed: &Cluster, known: &Known) -> Result<Vec<AppliedManifes
 /// All records of works on a cluster.
 async fn records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
     let api: Api<AppliedManifestWork> = Api::all(managed.client.clone());
-    let listed = api.list(&ListParams::default()).await;
-    or_nothing(listed.map(|list| list.items).map_err(|error| managed.explain("list AppliedManifestWorks", error)))
+    or_nothing(registry::all(managed, &api, ListParams::default(), "list AppliedManifestWorks").await)
 }
 
 /// Records of works on a cluster without any Klusterlet, which a run that was killed has left. Where an agent of a Klusterlet
@@ -384,9 +384,10 @@ async fn addresses(hub: &Cluster, known: Option<&HubAddress>) -> Result<Vec<Stri
 /// By what records name the works of a cluster that its hub removes with all of their objects.
 async fn removed(hub: &Cluster, cluster: &str) -> Result<Vec<String>, Failure> {
     let api: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
-    let listed = api.list(&ListParams::default()).await;
-    let works = or_nothing(listed.map(|list| list.items).map_err(|error| hub.explain("list works", error)))?;
-    Ok(with_their_objects(&works))
+    // Works hold whatever they apply, of which nothing is kept.
+    let words = |work: ManifestWork| Some(with_their_objects(&[work]));
+    let words = pages(hub, &api, ListParams::default(), || PAGE, "list works", words).await;
+    Ok(or_nothing(words)?.into_iter().flatten().collect())
 }
 
 /// Whether a cluster is the hub at the address that an agent knows.

@@ -23,6 +23,7 @@ use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
 use secrecy::SecretString;
 
+use crate::registry::{self, pages_of_metadata};
 use crate::served::or_nothing;
 use crate::tls::{GrpcConfig, grpc_config};
 use crate::{hub, workload};
@@ -64,11 +65,11 @@ impl Names {
 /// The failure of the request.
 pub async fn other_agents(cluster: &Cluster, own: Option<&str>) -> Result<Vec<String>, Failure> {
     let api: Api<ClusterRole> = Api::all(cluster.client.clone());
-    let all = api.list_metadata(&ListParams::default()).await;
-    let all = all.map_err(|error| cluster.explain("list ClusterRoles", error))?;
-    let names = all.items.into_iter().filter_map(|role| role.metadata.name);
-    let agents = names.filter_map(|name| klusterlet_of_role(&name).map(str::to_owned));
-    Ok(agents.filter(|name| Some(name.as_str()) != own).collect())
+    pages_of_metadata(cluster, &api, ListParams::default(), "list ClusterRoles", |role| {
+        let name = role.metadata.name?;
+        klusterlet_of_role(&name).filter(|name| Some(*name) != own).map(str::to_owned)
+    })
+    .await
 }
 
 /// Reads everything that a cluster shows of its agent.
@@ -105,8 +106,8 @@ pub fn triggers(managed: &Cluster, names: &Names) -> Triggers {
 /// The failure of the request.
 pub async fn klusterlets(managed: &Cluster) -> Result<Vec<Klusterlet>, Failure> {
     let api: Api<Klusterlet> = Api::all(managed.client.clone());
-    let listed = api.list(&ListParams::default()).await;
-    or_nothing(listed.map(|list| list.items).map_err(|error| managed.explain("list Klusterlets", error)))
+    // There may be one of every cluster whose agents run here.
+    or_nothing(registry::all(managed, &api, ListParams::default(), "list Klusterlets").await)
 }
 
 /// The Klusterlet, if it is there.

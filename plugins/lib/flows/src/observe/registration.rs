@@ -7,10 +7,12 @@ use kube::api::{ListParams, WatchParams};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as names, labels};
 use ocm_core::csr::Request;
-use ocm_core::managed::{Asked, RegistrationFacts};
+use ocm_core::managed::RegistrationFacts;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
+
+use crate::registry::pages_of_requests;
 
 /// Reads everything that a hub shows of the cluster.
 pub async fn observe(hub: &Cluster, name: &str) -> RegistrationFacts {
@@ -23,13 +25,16 @@ pub async fn observe(hub: &Cluster, name: &str) -> RegistrationFacts {
 
 /// Changes of what [`observe`] reads.
 pub fn triggers(hub: &Cluster, name: &str) -> Triggers {
-    let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
     let leases: Api<Lease> = Api::namespaced(hub.client.clone(), name);
+    asking_triggers(hub, name).of(leases, named(names::MANAGED_CLUSTER_LEASE))
+}
+
+/// Changes of the managed cluster and of the requests that carry its label.
+pub(crate) fn asking_triggers(hub: &Cluster, name: &str) -> Triggers {
+    let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
     let requests: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    Triggers::default()
-        .of(clusters, named(name))
-        .of(leases, named(names::MANAGED_CLUSTER_LEASE))
-        .of(requests, WatchParams::default().labels(&of_cluster(name)))
+    let of_cluster = WatchParams::default().labels(&of_cluster(name));
+    Triggers::default().of(clusters, named(name)).of(requests, of_cluster)
 }
 
 /// The managed cluster.
@@ -51,15 +56,13 @@ pub async fn cluster(hub: &Cluster, name: &str) -> Result<Option<ManagedCluster>
     }
 }
 
-/// The requests that carry the cluster's label.
+/// The requests that carry the cluster's label, for whatever signer: strangers count, too.
 ///
 /// # Errors
 /// The failure of the request.
-pub async fn requests(hub: &Cluster, name: &str) -> Result<Vec<Asked>, Failure> {
-    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    let list = api.list(&ListParams::default().labels(&of_cluster(name))).await;
-    let list = list.map_err(|error| hub.explain("list certificate requests", error))?;
-    Ok(list.items.into_iter().map(|object| (Request::read(&object), object)).collect())
+pub async fn requests(hub: &Cluster, name: &str) -> Result<Vec<Request>, Failure> {
+    let params = ListParams::default().labels(&of_cluster(name));
+    pages_of_requests(hub, params, |object| Some(Request::read(&object))).await
 }
 
 /// Selects the objects that carry the cluster's label.

@@ -5,6 +5,7 @@ use kube::Api;
 use kube::api::{ListParams, PartialObjectMeta};
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
+use ocm_kube::pages::paged;
 use serde::de::DeserializeOwned;
 
 /// How many objects one page of a list holds.
@@ -61,7 +62,7 @@ where
 pub(crate) async fn pages<K, T>(
     hub: &Cluster,
     api: &Api<K>,
-    mut params: ListParams,
+    params: ListParams,
     limit: impl Fn() -> u32,
     what: &str,
     wanted: impl Fn(K) -> Option<T>,
@@ -69,31 +70,30 @@ pub(crate) async fn pages<K, T>(
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
-    let mut items = Vec::new();
-    loop {
-        params = params.limit(limit());
-        let page = api.list(&params).await.map_err(|error| hub.explain(what, error))?;
-        items.extend(page.items.into_iter().filter_map(&wanted));
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(items),
-        }
-    }
+    let list = |params: ListParams| async move { api.list(&params).await.map_err(|error| hub.explain(what, error)) };
+    paged(params, limit, list, wanted).await
+}
+
+/// Lists metadata page by page and keeps what is wanted of each; the content of the objects is not needed.
+pub(crate) async fn pages_of_metadata<K, T>(
+    hub: &Cluster,
+    api: &Api<K>,
+    params: ListParams,
+    what: &str,
+    wanted: impl Fn(PartialObjectMeta<K>) -> Option<T>,
+) -> Result<Vec<T>, Failure>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let list =
+        |params: ListParams| async move { api.list_metadata(&params).await.map_err(|error| hub.explain(what, error)) };
+    paged(params, || PAGE, list, wanted).await
 }
 
 /// Metadata of all objects of a kind; their content is not needed.
 pub(super) async fn metadata<K: OfHub>(hub: &Cluster, what: &str) -> Result<Vec<PartialObjectMeta<K>>, Failure> {
     let api: Api<K> = Api::all(hub.client.clone());
-    let mut params = ListParams::default().limit(PAGE);
-    let mut items = Vec::new();
-    loop {
-        let page = api.list_metadata(&params).await.map_err(|error| hub.explain(what, error))?;
-        items.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(items),
-        }
-    }
+    pages_of_metadata(hub, &api, ListParams::default(), what, Some).await
 }
 
 /// Roles are one trace of several that a name leaves: who may not read them goes by the others.

@@ -31,6 +31,7 @@ use super::hosted::{self, OnHub};
 use crate::install::hosted::refuse_hosted;
 use crate::leave::operator::{any, delete, objects_of, operators_namespace, pods_gone, trouble};
 use crate::leave::{Leaving, PAUSE, namespace_gone, noted};
+use crate::registry::pages_of_metadata;
 use crate::served::or_nothing;
 use crate::{token, workload};
 
@@ -212,9 +213,9 @@ async fn manager(hub: &Cluster, is_hosted: bool) -> Result<Option<(String, Strin
 
 async fn attached(hub: &Cluster) -> Result<Attached, Failure> {
     let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
-    let listed = clusters.list_metadata(&ListParams::default()).await;
-    let listed = listed.map(|list| list.items).map_err(|error| hub.explain("list managed clusters", error));
-    let clusters = or_nothing(listed)?.into_iter().filter_map(|item| item.metadata.name).collect();
+    let all = ListParams::default();
+    let names = pages_of_metadata(hub, &clusters, all, "list managed clusters", |item| item.metadata.name).await;
+    let clusters = or_nothing(names)?;
     let mut attached = Attached { clusters, ..Attached::default() };
     for kind in PEOPLES {
         let all = objects_of(hub, kind.plural, kind.group, &kind.definition()).await?;
@@ -251,11 +252,11 @@ async fn engine_is_there(hub: &Cluster) -> Result<bool, Failure> {
 /// Cluster sets for which `token create` has made roles.
 async fn sets(hub: &Cluster) -> Result<Vec<String>, Failure> {
     let roles: Api<ClusterRole> = Api::all(hub.client.clone());
-    let all = roles.list_metadata(&ListParams::default()).await;
-    let all = all.map_err(|error| hub.explain("list ClusterRoles", error))?;
     let prefix = bootstrap::cluster_set_role("");
-    let set = |name: String| name.strip_prefix(&prefix).map(str::to_owned);
-    Ok(all.items.into_iter().filter_map(|role| set(role.metadata.name?)).collect())
+    pages_of_metadata(hub, &roles, ListParams::default(), "list ClusterRoles", |role| {
+        role.metadata.name?.strip_prefix(&prefix).map(str::to_owned)
+    })
+    .await
 }
 
 /// Takes a hub away. `cluster` is where its operator is, and `hub` the hub itself, where that is another one. `each` hears of every

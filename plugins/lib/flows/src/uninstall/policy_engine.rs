@@ -21,6 +21,7 @@ use ocm_policy_certificates::look;
 use ocm_rules::cluster::{ACCEPTED_BY_HUB, HELD};
 
 use crate::install::asked_for;
+use crate::registry::{PAGE, pages};
 use crate::served::or_nothing;
 
 /// What the rights are needed for.
@@ -143,21 +144,21 @@ pub async fn uninstall_policy_engine(
 /// Tells which clusters the hub still does not accept by itself, because they were held: nobody releases them any more.
 async fn tell_held(cluster: &Cluster, narrator: &dyn Narrator) {
     let api: Api<ManagedCluster> = Api::all(cluster.client.clone());
-    let all = match api.list(&ListParams::default()).await {
-        Ok(list) => list.items,
-        Err(error) => {
-            let why = cluster.explain("list ManagedClusters", error);
+    let held = |one: ManagedCluster| {
+        // One that was accepted since keeps the annotation, and is not held by it.
+        let accepted = one.spec.hub_accepts_client.unwrap_or_default();
+        let is_held = !accepted && one.annotations().get(ACCEPTED_BY_HUB).is_some_and(|value| value == HELD);
+        is_held.then(|| one.name_any())
+    };
+    let listed = pages(cluster, &api, ListParams::default(), || PAGE, "list ManagedClusters", held).await;
+    let names = match listed {
+        Ok(names) => names,
+        Err(why) => {
             narrator
                 .tell(Event::warning(format!("which clusters stay held from being accepted cannot be told: {why}")));
             return;
         }
     };
-    let held = all.into_iter().filter(|one| {
-        // One that was accepted since keeps the annotation, and is not held by it.
-        let accepted = one.spec.hub_accepts_client.unwrap_or_default();
-        !accepted && one.annotations().get(ACCEPTED_BY_HUB).is_some_and(|value| value == HELD)
-    });
-    let names: Vec<String> = held.map(|one| one.name_any()).collect();
     if names.is_empty() {
         return;
     }

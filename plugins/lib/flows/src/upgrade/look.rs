@@ -14,6 +14,7 @@ use ocm_core::upgrade::{Parts, Stored, hub, stored};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
+use crate::registry;
 use crate::served::or_nothing;
 use crate::workload::{self, Deployment};
 
@@ -41,9 +42,8 @@ pub(super) async fn stored_versions(
 /// All objects of a kind as they are; none where the kind is not served.
 pub(crate) async fn all_of(cluster: &Cluster, resource: ApiResource) -> Result<Vec<Value>, Failure> {
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-    let listed = api.list(&ListParams::default()).await;
-    let listed = listed.map_err(|error| cluster.explain(format_args!("list {}", resource.plural), error));
-    or_nothing(listed.map(|list| list.items))?.iter().map(value).collect()
+    let listed = registry::all(cluster, &api, ListParams::default(), &format!("list {}", resource.plural)).await;
+    or_nothing(listed)?.iter().map(value).collect()
 }
 
 /// The add-ons of a hub and those of its clusters.

@@ -8,7 +8,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceStatus};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::ListParams;
+use kube::api::{ListParams, ObjectMeta, PartialObjectMeta};
 use kube::core::{ApiResource, Object};
 use kube::{Api, Resource as _};
 use ocm_api::cluster::ClientConfig;
@@ -38,7 +38,7 @@ use super::{
 };
 use crate::hub::{root_ca, uid};
 use crate::observe::conversion;
-use crate::registry::{FEW, fold_requests, some};
+use crate::registry::{FEW, fold_requests, pages_of_metadata, some};
 
 const MANAGERS: Kind = Kind::optional("operator.open-cluster-management.io", "clustermanagers");
 const CLUSTERS: Kind = Kind::new("cluster.open-cluster-management.io", "managedclusters");
@@ -505,25 +505,19 @@ async fn works(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<WorkFact
 
 async fn works_by_metadata(hub: &Cluster, names: Option<&[String]>) -> Result<Vec<WorkFacts>, Failure> {
     let api: Api<ManifestWork> = Api::all(hub.client.clone());
-    let mut params = ListParams::default().limit(super::PAGE);
-    let mut found = Vec::new();
-    loop {
-        let page = api.list_metadata(&params).await.map_err(|error| hub.explain("list manifestworks", error))?;
-        let wanted = page.items.into_iter();
-        let wanted = wanted.filter(|work| is_asked(names, work.metadata.namespace.as_deref().unwrap_or_default()));
-        found.extend(wanted.map(|work| WorkFacts {
-            namespace: work.metadata.namespace.unwrap_or_default(),
-            name: work.metadata.name.unwrap_or_default(),
-            created: work.metadata.creation_timestamp,
-            deleting: work.metadata.deletion_timestamp,
-            finalizers: work.metadata.finalizers.unwrap_or_default(),
+    let wanted = |work: PartialObjectMeta<ManifestWork>| {
+        let ObjectMeta { namespace, name, creation_timestamp, deletion_timestamp, finalizers, .. } = work.metadata;
+        let namespace = namespace.unwrap_or_default();
+        is_asked(names, &namespace).then(|| WorkFacts {
+            namespace,
+            name: name.unwrap_or_default(),
+            created: creation_timestamp,
+            deleting: deletion_timestamp,
+            finalizers: finalizers.unwrap_or_default(),
             ..WorkFacts::default()
-        }));
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(found),
-        }
-    }
+        })
+    };
+    pages_of_metadata(hub, &api, ListParams::default(), "list manifestworks", wanted).await
 }
 
 fn work_facts(work: Work) -> WorkFacts {
