@@ -6,10 +6,12 @@ mod support;
 #[path = "support/tls.rs"]
 mod tls;
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures::future::select;
 use ocm_policy_abi::Stage;
 use ocm_policy_engine::{Cancellation, Deadline, PolicyError};
 use ocm_policy_server::{Bounds, Judge, Metrics, Policies, Review, Reviewed, Server};
@@ -17,12 +19,16 @@ use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use support::{Parts, names, review};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+/// Where an API server and another client connect from. Of the machine's own addresses it has many.
+const API_SERVER: [u8; 4] = [127, 0, 0, 1];
+const ANOTHER: [u8; 4] = [127, 0, 0, 2];
 
 /// A server that runs, and how it is reached.
 struct Running {
@@ -51,15 +57,40 @@ async fn serve(judge: Arc<dyn Judge>, parts: Parts, bounds: Bounds) -> Running {
 }
 
 impl Running {
+    /// A connection from an address, without TLS.
+    async fn open(&self, from: [u8; 4]) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(IpAddr::from(from), 0)).unwrap();
+        socket.connect(self.address.parse().unwrap()).await.unwrap()
+    }
+
     async fn connect(&self) -> TlsStream<TcpStream> {
-        let stream = TcpStream::connect(&self.address).await.unwrap();
+        self.connect_from(API_SERVER).await
+    }
+
+    async fn connect_from(&self, from: [u8; 4]) -> TlsStream<TcpStream> {
+        let stream = self.open(from).await;
         self.tls.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap()
     }
 
     /// Sends a request on a connection of its own, and reads to the end.
     async fn send(&self, method: &str, path: &str, body: impl AsRef<[u8]>) -> String {
+        self.send_from(API_SERVER, method, path, body).await
+    }
+
+    /// Announces a body of 100,000 bytes, and sends some of them.
+    async fn begin(&self, from: [u8; 4], sent: usize) -> TlsStream<TcpStream> {
+        let mut stream = self.connect_from(from).await;
+        let head = "POST /v1/validate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all("x".repeat(sent).as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        stream
+    }
+
+    async fn send_from(&self, from: [u8; 4], method: &str, path: &str, body: impl AsRef<[u8]>) -> String {
         let body = body.as_ref();
-        let mut stream = self.connect().await;
+        let mut stream = self.connect_from(from).await;
         let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
         let length = format!("content-length: {}\r\n\r\n", body.len());
         stream.write_all((head + &length).as_bytes()).await.unwrap();
@@ -165,20 +196,12 @@ async fn bounds_are_kept_and_whoever_is_within_is_answered() {
     assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
 
     // Whoever only announces much takes no room; whoever sends it does, until it is gone.
-    let begin = async |sent: usize| {
-        let mut stream = server.connect().await;
-        let head = "POST /v1/validate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n";
-        stream.write_all(head.as_bytes()).await.unwrap();
-        stream.write_all("x".repeat(sent).as_bytes()).await.unwrap();
-        stream.flush().await.unwrap();
-        stream
-    };
     let mut announcing = Vec::new();
     for _ in 0..20 {
-        announcing.push(begin(1).await);
+        announcing.push(server.begin(API_SERVER, 1).await);
     }
     assert!(server.send("POST", "/v1/validate", &review("c1")).await.starts_with("HTTP/1.1 200 "));
-    let mut sending = begin(99_000).await;
+    let mut sending = server.begin(API_SERVER, 99_000).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let said = server.send("POST", "/v1/validate", &"x".repeat(90_000)).await;
     assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1"), "{said}");
@@ -241,6 +264,79 @@ async fn one_review_too_many_is_told_to_come_again() {
     }
     go_on.send(()).unwrap();
     assert!(server.send("POST", "/v1/validate", "{}").await.starts_with("HTTP/1.1 200 "));
+}
+
+/// Reads to the end of a connection that the other side closes.
+async fn rest(mut stream: impl tokio::io::AsyncRead + Unpin) -> String {
+    let mut said = Vec::new();
+    // Whoever closes without having read everything resets the connection.
+    let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut said)).await.unwrap();
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[tokio::test]
+async fn connections_of_one_address_keep_no_other_address_out() {
+    let server = start(Bounds { connections: 8, ..Bounds::default() }).await;
+    server.policies.apply(&[]).await;
+    // One that stands, at rest, while another address takes everything else and wants more.
+    let mut standing = server.connect().await;
+    let mut silent = Vec::new();
+    for _ in 0..7 {
+        silent.push(server.open(ANOTHER).await);
+    }
+    assert_eq!(rest(server.open(ANOTHER).await).await, "", "there is no place for more of its own");
+    assert!(server.send("POST", "/v1/validate", &review("c1")).await.starts_with("HTTP/1.1 200 "));
+    // It gave way, by the one that had been silent for longest, and within less than any limit of time.
+    let begun = Instant::now();
+    assert_eq!(rest(silent.remove(0)).await, "");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let body = review("c1");
+    let head = "POST /v1/validate HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+    standing.write_all(request.as_bytes()).await.unwrap();
+    standing.flush().await.unwrap();
+    assert!(rest(standing).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn bytes_of_one_address_keep_no_other_address_out() {
+    let server = start(Bounds { body: 100_000, bodies: 150_000, ..Bounds::default() }).await;
+    server.policies.apply(&[]).await;
+    let first = server.begin(ANOTHER, 99_000).await;
+    let _second = server.begin(ANOTHER, 50_000).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let said = server.send_from(ANOTHER, "POST", "/v1/validate", &"x".repeat(10_000)).await;
+    assert!(said.starts_with("HTTP/1.1 429 "), "there is no room for more of its own: {said}");
+    // It was read to its end, and is no review.
+    let said = server.send("POST", "/v1/validate", &"x".repeat(90_000)).await;
+    assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
+    let said = rest(first).await;
+    assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1"), "{said}");
+}
+
+#[tokio::test]
+async fn reviews_of_one_address_keep_no_other_address_out() {
+    let (go_on, waits) = std::sync::mpsc::channel();
+    let bounds = Bounds { in_flight: 2, ..Bounds::default() };
+    let server = Arc::new(serve(Arc::new(Slow(Mutex::new(waits))), support::parts(), bounds).await);
+    let ask = |from: [u8; 4]| {
+        let server = server.clone();
+        tokio::spawn(async move { server.send_from(from, "POST", "/v1/validate", "{}").await })
+    };
+    let (first, second) = (ask(ANOTHER), ask(ANOTHER));
+    let begun = Instant::now();
+    while !server.metrics.text().contains("ocm_policy_admission_requests_in_flight 2") {
+        assert!(begun.elapsed() < Duration::from_secs(5), "{}", server.metrics.text());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let theirs = ask(API_SERVER);
+    let (said, other) = timeout(Duration::from_secs(10), select(first, second)).await.unwrap().factor_first();
+    let said = said.unwrap();
+    assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1"), "{said}");
+    // The work on what was given up goes on here, since nothing ends it.
+    (0..3).for_each(|_| go_on.send(()).unwrap());
+    assert!(theirs.await.unwrap().starts_with("HTTP/1.1 200 "));
+    assert!(other.await.unwrap().starts_with("HTTP/1.1 200 "));
 }
 
 /// Works until nobody waits for the answer any more.

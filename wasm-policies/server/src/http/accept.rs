@@ -11,17 +11,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
+use super::budget::{Budget, Peer};
 use super::connection::{BUFFER, Connection, HANDSHAKE};
 use super::workers::Workers;
 use super::{Health, Server};
 
 /// After a failure to accept, such as too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
-/// Connections at once; an API server keeps 25 at rest for each webhook.
-const CONNECTIONS: usize = 1024;
 /// Connections of probes and scrapes at once.
 const PROBES: usize = 64;
 
@@ -32,7 +30,7 @@ impl Server {
         let acceptor = TlsAcceptor::from(Arc::new(tls));
         let graceful = GracefulShutdown::new();
         let mut workers = Workers::start();
-        let connections = Arc::new(Semaphore::new(CONNECTIONS));
+        let connections = Budget::new(self.bounds.connections);
         let mut end = std::pin::pin!(end);
         let mut last = None;
         loop {
@@ -49,8 +47,8 @@ impl Server {
                 }
                 () = stop => break,
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        let Ok(place) = connections.clone().try_acquire_owned() else { continue };
+                    Ok((stream, address)) => {
+                        let Some(place) = connections.take(Peer::of(address.ip()), 1) else { continue };
                         let connection = Connection {
                             stream,
                             place,
@@ -72,23 +70,25 @@ impl Server {
 
 /// Serves probes and scrapes until it is dropped.
 pub async fn serve_health(listener: TcpListener, health: Arc<Health>) {
-    let connections = Arc::new(Semaphore::new(PROBES));
+    let connections = Budget::new(PROBES);
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, address)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_AGAIN).await;
             continue;
         };
-        let Ok(place) = connections.clone().try_acquire_owned() else { continue };
+        let Some(place) = connections.take(Peer::of(address.ip()), 1) else { continue };
         let health = health.clone();
         tokio::spawn(async move {
-            let _place = place;
             let service = service_fn(move |request| {
                 let health = health.clone();
                 async move { Ok::<_, Infallible>(health.answer(&request)) }
             });
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_buf_size(BUFFER);
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            tokio::select! {
+                _ = http.serve_connection(TokioIo::new(stream), service) => {}
+                () = place.taken_back() => {}
+            }
         });
     }
 }

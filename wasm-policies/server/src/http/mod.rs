@@ -1,6 +1,7 @@
 //! HTTPS for the API server, and plain HTTP for probes and scrapes.
 
 mod accept;
+mod budget;
 mod connection;
 mod deciders;
 mod health;

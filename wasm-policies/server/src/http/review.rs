@@ -13,9 +13,9 @@ use ocm_policy_abi::Stage;
 use ocm_policy_engine::Cancellation;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::Server;
+use super::budget::{Peer, Permit};
 use crate::gate::{Review, Reviewed};
 
 /// Where reviews of the mutating and of the validating webhooks go.
@@ -52,9 +52,9 @@ impl Drop for Waits {
 
 impl Server {
     /// Answers one request.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
         let server = self.clone();
-        let mut response = self.review(request).await;
+        let mut response = self.review(request, peer).await;
         // Whoever comes back comes to another server.
         if server.draining.load(Ordering::Relaxed) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -62,7 +62,7 @@ impl Server {
         response
     }
 
-    async fn review(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn review(self: Arc<Self>, request: Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
         let stage = match request.uri().path() {
             MUTATE => Stage::Mutating,
             VALIDATE => Stage::Validating,
@@ -80,20 +80,22 @@ impl Server {
             return too_large();
         }
         let timeout = timeout(request.uri().query());
-        let (bytes, room) = match tokio::time::timeout(SENDING, self.read(request.into_body())).await {
+        let room = self.bodies.open(peer);
+        let bytes = match tokio::time::timeout(SENDING, self.read(request.into_body(), &room)).await {
             Ok(Ok(read)) => read,
             Ok(Err(answer)) => return *answer,
             Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n"),
         };
-        let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
-            return self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many reviews are being answered\n");
-        };
+        // What has come whole goes after what is still on its way.
+        room.set_busy(true);
+        let Some(place) = self.in_flight.take(peer, 1) else { return self.too_many() };
+        let held = Arc::new((room, place));
         let counted = InFlight::new(&self.metrics.in_flight);
         // Policies compute: the connections of this thread go on meanwhile.
         let (answer, answered) = tokio::sync::oneshot::channel();
         let (judge, rest) = (self.judge.clone(), Handle::current());
         let end = {
-            let judge = judge.clone();
+            let (judge, held) = (judge.clone(), held.clone());
             move |Reviewed { status, body, decided }| {
                 let _ = answer.send((status, body));
                 if let Some(decided) = &decided {
@@ -101,7 +103,7 @@ impl Server {
                 }
                 // The next instances are made when the answer is on its way. Whoever hangs up meanwhile frees nothing
                 // earlier.
-                drop((decided, room, place, counted));
+                drop((decided, held, counted));
             }
         };
         let waits = Waits(Cancellation::default());
@@ -110,7 +112,12 @@ impl Server {
             Review::Answered(reviewed) => end(reviewed),
             Review::Waits(decide) => drop(rest.spawn_blocking(move || end(decide()))),
         }));
-        let answered = answered.await;
+        let (room, place) = &*held;
+        let answered = tokio::select! {
+            answered = answered => answered,
+            () = room.taken_back() => return self.too_many(),
+            () = place.taken_back() => return self.too_many(),
+        };
         drop(waits);
         let Ok((status, body)) = answered else {
             return said(StatusCode::INTERNAL_SERVER_ERROR, "the review could not be answered\n");
@@ -125,27 +132,29 @@ impl Server {
     }
 
     /// Reads a body, and takes room for what has come, and for nothing that was only announced.
-    async fn read(
-        &self,
-        mut body: Incoming,
-    ) -> Result<(Vec<u8>, Vec<OwnedSemaphorePermit>), Box<Response<Full<Bytes>>>> {
-        let (mut bytes, mut room) = (Vec::new(), Vec::new());
-        while let Some(frame) = body.frame().await {
+    async fn read(&self, mut body: Incoming, room: &Permit) -> Result<Vec<u8>, Box<Response<Full<Bytes>>>> {
+        let mut bytes = Vec::new();
+        let no_room = || Box::new(self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many bytes are being read\n"));
+        loop {
+            let frame = tokio::select! {
+                frame = body.frame() => frame,
+                () = room.taken_back() => return Err(no_room()),
+            };
+            let Some(frame) = frame else { return Ok(bytes) };
             let frame = frame.map_err(|_| said(StatusCode::BAD_REQUEST, "the body cannot be read\n"))?;
             let Ok(part) = frame.into_data() else { continue };
             if bytes.len() + part.len() > self.bounds.body {
                 return Err(Box::new(too_large()));
             }
-            let taken = u32::try_from(part.len()).ok().map(|size| self.bodies.clone().try_acquire_many_owned(size));
-            let Some(Ok(taken)) = taken else {
-                return Err(Box::new(
-                    self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many bytes are being read\n"),
-                ));
-            };
-            room.push(taken);
+            if !room.more(part.len()) {
+                return Err(no_room());
+            }
             bytes.extend_from_slice(&part);
         }
-        Ok((bytes, room))
+    }
+
+    fn too_many(&self) -> Response<Full<Bytes>> {
+        self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many reviews are being answered\n")
     }
 
     /// The API server repeats what is answered so, within its deadline (`k8s.io/client-go/rest/with_retry.go`).

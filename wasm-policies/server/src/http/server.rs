@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
+use super::budget::Budget;
 use super::deciders::Deciders;
 use crate::gate::Judge;
 use crate::metrics::Metrics;
 
-/// What the server takes on at once.
+/// What the server takes on at once. Of connections, reviews and bytes, an address gets an equal share at least.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
+    /// Connections; an API server keeps 25 at rest for each webhook.
+    pub connections: usize,
     /// Reviews; one more is told to come again.
     pub in_flight: usize,
     /// Bytes of one review: the object before and after, each of at most 3 MiB, with what the server adds.
@@ -28,6 +29,7 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Self {
+            connections: 1024,
             in_flight: 256,
             body: 7 << 20,
             bodies: 64 << 20,
@@ -42,8 +44,8 @@ pub struct Server {
     pub(super) judge: Arc<dyn Judge>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) bounds: Bounds,
-    pub(super) in_flight: Arc<Semaphore>,
-    pub(super) bodies: Arc<Semaphore>,
+    pub(super) in_flight: Arc<Budget>,
+    pub(super) bodies: Arc<Budget>,
     pub(super) draining: AtomicBool,
     pub(super) deciders: Deciders,
 }
@@ -55,8 +57,8 @@ impl Server {
             judge,
             metrics,
             bounds,
-            in_flight: Arc::new(Semaphore::new(bounds.in_flight)),
-            bodies: Arc::new(Semaphore::new(bounds.bodies.min(Semaphore::MAX_PERMITS))),
+            in_flight: Budget::new(bounds.in_flight),
+            bodies: Budget::new(bounds.bodies),
             draining: AtomicBool::new(false),
             deciders: Deciders::start(),
         })
