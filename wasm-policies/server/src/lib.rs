@@ -31,4 +31,4 @@ pub use policies::{
     Candidate, CandidateState, Decisions, Key, Objection, OfPolicy, Policies, Source, State, Wanted, With, follow,
     store,
 };
-pub use tls::{Certificate, CertificateFiles, Unusable};
+pub use tls::{Certificate, CertificateFiles, ClientCa, Unusable};

@@ -89,6 +89,9 @@ pub(crate) struct WebhookArgs {
     /// File of its private key (PEM)
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_private_key_file: PathBuf,
+    /// File of a CA (PEM): serve only clients with a certificate of it, as an API server shows one that is configured to
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_ca_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) modules: ModulesArgs,
     /// Reviews that are answered at once; one more is told to come again

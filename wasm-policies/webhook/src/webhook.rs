@@ -1,6 +1,7 @@
 //! The role `webhook`: puts the server together and runs it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,12 +12,14 @@ use ocm_core::policy_engine::CERTIFICATES;
 use ocm_core::{Event, Exit, Failure, Narrator, duration};
 use ocm_kube::ClientArgs;
 use ocm_net::Endpoint;
-use ocm_policy_server::{Bounds, Certificate, CertificateFiles, Gate, Health, Metrics, Server, serve_health};
+use ocm_policy_server::{
+    Bounds, Certificate, CertificateFiles, ClientCa, Gate, Health, Metrics, Server, Unusable, serve_health,
+};
 
 use crate::args::WebhookArgs;
 use crate::parts::{Log, Parts, bind};
 
-/// How often the certificate's files are looked at. By their content: a Secret's volume is another file each time.
+/// How often the files of certificates are looked at. By their content: a Secret's volume is another file each time.
 const REREAD: Duration = Duration::from_secs(5);
 /// How often it is told that the certificate ends soon.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -32,6 +35,7 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
         health_listen,
         tls_cert_file,
         tls_private_key_file,
+        client_ca_file,
         modules,
         max_in_flight,
         drain,
@@ -43,7 +47,12 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
     let unusable =
         |error: &dyn std::fmt::Display| Failure::usage("the serving certificate cannot be used").because(error);
     let certificate = Arc::new(Certificate::read(&files).map_err(|error| unusable(&error))?);
-    let tls = certificate.config().map_err(|error| unusable(&error))?;
+    let clients = client_ca_file.map(|file| match ClientCa::read(&file) {
+        Ok(ca) => Ok((Arc::new(ca), file)),
+        Err(error) => Err(Failure::usage("the CA of the clients cannot be used").because(error)),
+    });
+    let clients = clients.transpose()?;
+    let tls = certificate.config(clients.as_ref().map(|(ca, _)| ca.clone())).map_err(|error| unusable(&error))?;
     let (reviews, probes) = (bind(listen).await?, bind(health_listen).await?);
     let parts = Parts::new(&client, modules, &ui).await?;
     let Parts { policies, knowledge, metrics, health, .. } = &parts;
@@ -53,7 +62,7 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
     let bounds = Bounds { in_flight: max_in_flight.into(), drain, ..Bounds::default() };
     let server = Server::new(gate, metrics.clone(), bounds);
     let following = parts.follow(&ui);
-    let rereading = tokio::spawn(reread(files, certificate, metrics.clone(), ui.clone()));
+    let rereading = tokio::spawn(reread(files, certificate, clients, metrics.clone(), ui.clone()));
     let probing = tokio::spawn(serve_health(probes, health.clone()));
     let ready = tokio::spawn(say_when_ready(health.clone(), reviews.local_addr(), ui.clone()));
     server.serve(reviews, tls, stop).await;
@@ -66,9 +75,15 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
     Ok(Exit::Ok)
 }
 
-/// Serves with the newest certificate.
-async fn reread(files: CertificateFiles, certificate: Arc<Certificate>, metrics: Arc<Metrics>, ui: Arc<Ui>) {
-    let (mut told, mut warned) = (String::new(), None::<Instant>);
+/// Serves with the newest certificate, and whom the newest CA vouches for.
+async fn reread(
+    files: CertificateFiles,
+    certificate: Arc<Certificate>,
+    clients: Option<(Arc<ClientCa>, PathBuf)>,
+    metrics: Arc<Metrics>,
+    ui: Arc<Ui>,
+) {
+    let (mut told, mut told_of_ca, mut warned) = (String::new(), String::new(), None::<Instant>);
     loop {
         let facts = certificate.facts();
         metrics.serving_certificate(facts.as_ref().map(|facts| facts.not_after));
@@ -78,15 +93,25 @@ async fn reread(files: CertificateFiles, certificate: Arc<Certificate>, metrics:
             warned = Some(Instant::now());
         }
         tokio::time::sleep(REREAD).await;
-        match certificate.reread(&files) {
-            Ok(true) => ui.tell(Event::done("serving with a new certificate")),
-            Ok(false) => told.clear(),
-            Err(error) => {
-                let why = error.to_string();
-                if why != told {
-                    ui.tell(Event::warning(format!("the new serving certificate cannot be used: {why}")));
-                    told = why;
-                }
+        let what = ["serving with a new certificate", "the new serving certificate cannot be used"];
+        tell(certificate.reread(&files), what, &mut told, &ui);
+        if let Some((ca, file)) = &clients {
+            let what = ["serving clients of a new CA", "the new CA of the clients cannot be used"];
+            tell(ca.reread(file), what, &mut told_of_ca, &ui);
+        }
+    }
+}
+
+/// Tells what came of reading a file again, and what is wrong with it once.
+fn tell(read: Result<bool, Unusable>, [done, failed]: [&str; 2], told: &mut String, ui: &Ui) {
+    match read {
+        Ok(true) => ui.tell(Event::done(done)),
+        Ok(false) => told.clear(),
+        Err(error) => {
+            let why = error.to_string();
+            if why != *told {
+                ui.tell(Event::warning(format!("{failed}: {why}")));
+                *told = why;
             }
         }
     }

@@ -28,5 +28,5 @@ pub fn certificates() -> (ServerConfig, TlsConnector) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
-    (certificate.config().unwrap(), TlsConnector::from(Arc::new(config)))
+    (certificate.config(None).unwrap(), TlsConnector::from(Arc::new(config)))
 }
