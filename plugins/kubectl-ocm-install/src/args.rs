@@ -272,6 +272,9 @@ Examples:
   # Have cert-manager look after the webhook's certificate
   kubectl ocm install policy-engine --context hub --certificate-issuer ClusterIssuer/internal --wait
 
+  # Let nobody but the API servers connect to the webhook
+  kubectl ocm install policy-engine --context hub --api-server-cidr 10.0.0.0/28 --wait
+
   # Put the manifests into Git; keys are left out, and made by whoever applies them
   kubectl ocm install policy-engine --image registry.example/ocm-policy-webhook:0.1.0 --render > policy-engine.yaml
 
@@ -318,6 +321,10 @@ pub(crate) struct PolicyEngineInstallArgs {
     /// is, by an authority of its own at first]
     #[arg(long, value_name = "KIND/NAME", help_heading = "Certificates")]
     pub(crate) certificate_issuer: Option<String>,
+    /// Networks from which API servers connect to the webhook's pods: its NetworkPolicy lets nobody else send reviews [default:
+    /// as it is, everybody at first]
+    #[arg(long = "api-server-cidr", value_name = "CIDR,...", value_delimiter = ',', help_heading = "Network")]
+    pub(crate) api_server_cidrs: Vec<String>,
     /// Number of the webhook's pods; the controller has 2 at most [default: as many as there are, 2 at first]
     #[arg(long, value_name = "NUMBER", help_heading = "Resources")]
     pub(crate) replicas: Option<i32>,

@@ -12,9 +12,10 @@ use ocm_core::install::feature_gates::GATES;
 use ocm_core::install::hosted::{Hosting, Webhook};
 use ocm_core::install::{Driver, GrpcEndpoint, GrpcExposure, HubMode, Options, OptionsError};
 use ocm_core::plan::Mode;
+use ocm_core::policy_engine::{self, NotANetwork};
 use ocm_core::release::Component;
 use ocm_core::values::Kind;
-use ocm_core::{Event, Exit, Failure, Narrator as _, Role, duration, glob, name, nearest, policy_engine};
+use ocm_core::{Event, Exit, Failure, Narrator as _, Role, duration, glob, name, nearest};
 use ocm_flows::hub_addons::{HubAddOnRequest, install_hub_addon, new_hub_addon};
 use ocm_flows::install as flow;
 use ocm_kube::{ClientArgs, Cluster, connect};
@@ -93,6 +94,7 @@ async fn policy_engine_command(
         image,
         image_pull_credential_file,
         certificate_issuer,
+        api_server_cidrs,
         replicas,
         without_policies,
         without_baseline,
@@ -110,6 +112,10 @@ async fn policy_engine_command(
         audit,
         without_policies,
         issuer: certificate_issuer.as_deref().map(issuer).transpose()?,
+        api_servers: api_server_cidrs
+            .iter()
+            .map(|text| policy_engine::read_network(text).map_err(|error| not_a_network(text, error)))
+            .collect::<Result<_, _>>()?,
     };
     let enforcement = if audit { Enforcement::Audit } else { Enforcement::Deny };
     let baseline = (!without_baseline).then(|| Settings { enforcement, ..Settings::default() });
@@ -158,6 +164,14 @@ fn issuer(text: &str) -> Result<Issuer, Failure> {
         Failure::usage(format!("--certificate-issuer {text:?} is no issuer of cert-manager"))
             .hint("write it as ClusterIssuer/NAME, Issuer/NAME in the namespace ocm-policy-engine, or KIND.GROUP/NAME")
     })
+}
+
+fn not_a_network(text: &str, error: NotANetwork) -> Failure {
+    let failure = Failure::usage(format!("--api-server-cidr {text:?} is no network in CIDR notation"));
+    match error {
+        NotANetwork::Address(bits) => failure.hint(format!("for this address alone: {text}/{bits}")),
+        NotANetwork::Other => failure.hint("write it as 10.0.0.0/24 or fd00::/64"),
+    }
 }
 
 async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

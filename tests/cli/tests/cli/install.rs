@@ -1,7 +1,7 @@
 //! `install` on servers that no cluster of ours can be.
 
 use cli_tests::server::{Reply, Server};
-use cli_tests::{Cli, kubeconfig};
+use cli_tests::{Cli, check, kubeconfig};
 use serde_json::json;
 
 /// Runs `install` against a server of this release, and returns what was asked of it.
@@ -75,8 +75,26 @@ fn manifests_of_a_policy_engine_tell_no_key() {
         (&["--image=", "--render"], "is not an image"),
         (&["--image=https://a/b", "--render"], "is not an image"),
         (&[image, "--replicas=0", "--render"], "--replicas must be at least 1"),
+        (&[image, "--api-server-cidr=10.0.0.0/33", "--render"], "is no network in CIDR notation"),
+        (&[image, "--api-server-cidr=10.0.0.0/8,10.0.0.1", "--render"], "for this address alone: 10.0.0.1/32"),
     ] {
         let run = cli.run(["install", "policy-engine"].iter().chain(arguments));
         assert!(run.exit == 2 && run.stderr.contains(why), "{arguments:?}: {run}");
     }
+}
+
+#[test]
+fn a_policy_engine_takes_reviews_from_the_networks_of_api_servers_alone() {
+    let cli = Cli::new();
+    let rendered = |flags: &[&str]| {
+        let image = "--image=registry.example/webhook:1";
+        let run = cli.run(["install", "policy-engine", image, "--render"].iter().chain(flags));
+        assert_eq!(run.exit, 0, "{run}");
+        let policies = run.stdout.split("---\n").filter(|one| one.contains("\nkind: NetworkPolicy\n"));
+        policies.collect::<Vec<_>>().join("---\n")
+    };
+    let narrow = rendered(&["--api-server-cidr=10.0.0.5/28,fd00:1::/64"]);
+    check!("install-policy-engine-api-server-cidr", cli, narrow);
+    let open = rendered(&[]);
+    assert!(open.contains("kind: NetworkPolicy") && !open.contains("ipBlock"), "{open}");
 }

@@ -741,6 +741,21 @@ fn an_audit_refuses_nothing_and_what_people_chose_stays() {
     assert_eq!(deployment["spec"]["replicas"], 3);
     assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], IMAGE);
 
+    // So do the networks that may send reviews, until others are named.
+    let ingress = || {
+        let of = ["networkpolicy", "ocm-policy-webhook", "--namespace=ocm-policy-engine"];
+        e2e_tests::object(&hub.cluster, &of)["spec"]["ingress"].clone()
+    };
+    assert_eq!(ingress()[0].get("from"), None);
+    install(&keeper, &["--api-server-cidr=10.0.0.0/28,192.0.2.1/32"], 0);
+    let narrowed = ingress();
+    let blocks = json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}, {"ipBlock": {"cidr": "192.0.2.1/32"}}]);
+    assert_eq!((&narrowed[0]["from"], narrowed[1].get("from")), (&blocks, None));
+    install(&keeper, &[], 0);
+    assert_eq!(ingress(), narrowed);
+    install(&keeper, &["--api-server-cidr=0.0.0.0/0,::/0"], 0);
+    assert_eq!(ingress()[0]["from"][1]["ipBlock"]["cidr"], "::/0");
+
     // A policy that is deleted stays so, if the command is told; a baseline with settings of its own stays as it is.
     assert_eq!(kubectl(&hub, &["delete", "hubpolicy", "name-claim"]), Answer::Passed);
     install(&keeper, &["--without-policies"], 0);

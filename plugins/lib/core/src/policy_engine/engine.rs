@@ -1,10 +1,12 @@
 //! From what is chosen and what there is to the objects of a policy engine.
 
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use ocm_api::cert_manager::Issuer;
 use ocm_api::{Manifest, crds};
 use serde_json::{Value, json};
 
+use super::api_servers::blocks;
 use super::certificates::{Certificates, Pair, Trust, certificate, issuer};
 use super::names::{
     AUTHORITY_SECRET, CERTIFICATES, CONTROLLER, ISSUED_SECRET, MARK, NAMESPACE, PULL_SECRET, SERVING_SECRET, WEBHOOK,
@@ -35,6 +37,8 @@ pub struct Options {
     pub without_policies: bool,
     /// By which cert-manager issues the certificate; none: as it is, by an authority of our own at first.
     pub issuer: Option<Issuer>,
+    /// Networks from which API servers connect to the webhook, and nobody else may; none: as it is, everybody at first.
+    pub api_servers: Vec<IpNet>,
 }
 
 /// Why options cannot be used.
@@ -61,6 +65,8 @@ pub struct Running<'a> {
     pub renews: bool,
     /// What cert-manager is asked for.
     pub certificate: Option<&'a Value>,
+    /// The NetworkPolicy of the webhook.
+    pub network_policy: Option<&'a Value>,
 }
 
 impl Running<'_> {
@@ -120,6 +126,7 @@ pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates)
     if issuer.is_none() {
         accounts.push(tls_secret(AUTHORITY_SECRET, &certificates.authority));
     }
+    let reviewed = blocks(&options.api_servers).or_else(|| there.network_policy.and_then(workload::reviewed));
     let policies = if options.without_policies { Vec::new() } else { policies::manifests(options.audit) };
     let pods = Plan::new([
         Stage::new("the namespace and the definitions of our kinds", definitions()),
@@ -133,7 +140,7 @@ pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates)
             "the webhook",
             vec![
                 workload::service(),
-                workload::network_policy(),
+                workload::network_policy(reviewed),
                 workload::disruption_budget(),
                 workload::webhook(image, replicas, if issuer.is_some() { ISSUED_SECRET } else { SERVING_SECRET }),
             ],
@@ -253,6 +260,40 @@ mod tests {
         for account in accounts {
             assert_eq!(account.body()["imagePullSecrets"], json!([{"name": "own"}]), "{}", account.name());
         }
+    }
+
+    #[test]
+    fn who_may_send_reviews_stays_as_somebody_has_narrowed_it() {
+        let policy = |options: &Options, live: Option<&Value>| {
+            let there = Running { network_policy: live, ..Running::default() };
+            let engine = plan(options, &there, &certificates()).unwrap();
+            let policies = engine.pods.objects().filter(|one| one.kind() == "NetworkPolicy");
+            let all: Vec<&Manifest> = policies.collect();
+            assert_eq!(all.iter().map(|one| one.name()).collect::<Vec<_>>(), [WEBHOOK, CONTROLLER]);
+            all[0].body().clone()
+        };
+        let options = Options { image: Some("i".to_owned()), ..Options::default() };
+        let port = |number: u16| json!({"port": number, "protocol": "TCP"});
+        let open = policy(&options, None);
+        assert_eq!(open["spec"]["ingress"], json!([{"ports": [port(9443), port(8080)]}]));
+        assert_eq!(policy(&options, Some(&open)), open);
+        let networks = |text: &str| Options { api_servers: vec![text.parse().unwrap()], ..options.clone() };
+        let narrow = policy(&networks("10.0.0.0/28"), Some(&open));
+        let from = json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}]);
+        assert_eq!(
+            narrow["spec"]["ingress"],
+            json!([{"ports": [port(9443)], "from": from}, {"ports": [port(8080)]}]),
+            "probes come from the nodes"
+        );
+        assert_eq!(policy(&options, Some(&narrow)), narrow);
+        assert_ne!(policy(&networks("0.0.0.0/0"), Some(&narrow)), narrow);
+        // What somebody has written into it by hand counts as well.
+        let mut by_hand = open.clone();
+        by_hand["spec"]["ingress"][0]["from"] = json!([{"namespaceSelector": {}}]);
+        let kept = policy(&options, Some(&by_hand));
+        assert_eq!(kept["spec"]["ingress"][0]["from"], json!([{"namespaceSelector": {}}]));
+        by_hand["spec"]["ingress"][0]["from"] = json!([]);
+        assert_eq!(policy(&options, Some(&by_hand)), open);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! failure policy says. So the entries say `Fail` only when the webhook was seen to answer, and only where nothing but
 //! registrations waits for it: see [`webhooks`].
 
+mod api_servers;
 mod certificates;
 mod emergency;
 mod engine;
@@ -20,6 +21,7 @@ mod removal;
 pub mod webhooks;
 mod workload;
 
+pub use api_servers::{NotANetwork, read_network};
 pub use certificates::{
     Certificates, Pair, SERVER_NAME, Trust, authority, certificate, issued_secret, issuer, lacks, read_issuer,
 };

@@ -9,6 +9,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
+use super::api_servers::let_in;
 use super::names::{CERTIFICATES, CONTROLLER, MARK, WEBHOOK, meta, within};
 
 /// Names of the containers, which are the roles of the program.
@@ -65,23 +66,36 @@ pub(super) fn service() -> Manifest {
     Manifest::with::<Service>(&within(WEBHOOK), json!({"spec": {"selector": selector(WEBHOOK), "ports": ports}}))
 }
 
+/// Who may send reviews by a NetworkPolicy, if it narrows that.
+pub(super) fn reviewed(policy: &Value) -> Option<Value> {
+    let_in(policy, REVIEWS)
+}
+
 /// Reviews and probes come in, and nothing else. API servers are no pods, and where they come from differs from cluster to
-/// cluster, so whoever knows it narrows this policy.
-pub(super) fn network_policy() -> Manifest {
-    ingress(WEBHOOK, &[REVIEWS, HEALTH])
+/// cluster: whoever knows it says so. Probes and scrapes come from elsewhere.
+pub(super) fn network_policy(reviewed: Option<Value>) -> Manifest {
+    match reviewed {
+        Some(from) => {
+            ingress(WEBHOOK, &json!([{"ports": ports(&[REVIEWS]), "from": from}, {"ports": ports(&[HEALTH])}]))
+        }
+        None => ingress(WEBHOOK, &json!([{"ports": ports(&[REVIEWS, HEALTH])}])),
+    }
 }
 
 /// Probes and scrapes come in, and nothing else.
 pub(super) fn controller_network_policy() -> Manifest {
-    ingress(CONTROLLER, &[HEALTH])
+    ingress(CONTROLLER, &json!([{"ports": ports(&[HEALTH])}]))
 }
 
-fn ingress(name: &str, ports: &[u16]) -> Manifest {
-    let ports: Vec<Value> = ports.iter().map(|number| json!({"port": number, "protocol": "TCP"})).collect();
+fn ports(numbers: &[u16]) -> Vec<Value> {
+    numbers.iter().map(|number| json!({"port": number, "protocol": "TCP"})).collect()
+}
+
+fn ingress(name: &str, rules: &Value) -> Manifest {
     let spec = json!({
         "podSelector": {"matchLabels": selector(name)},
         "policyTypes": ["Ingress"],
-        "ingress": [{"ports": ports}],
+        "ingress": rules,
     });
     Manifest::with::<NetworkPolicy>(&within(name), json!({"spec": spec}))
 }

@@ -291,6 +291,7 @@ struct Live {
     renewal: Option<Value>,
     /// What cert-manager is asked for.
     certificate: Option<Value>,
+    network_policy: Option<Value>,
     /// Whose the certificates are, in words; none: ours.
     others: Option<String>,
     certificates: Found,
@@ -305,12 +306,13 @@ impl Live {
     }
 
     fn running(&self) -> Running<'_> {
-        let Self { deployment, account, renewal, certificate, .. } = self;
+        let Self { deployment, account, renewal, certificate, network_policy, .. } = self;
         Running {
             deployment: deployment.as_ref(),
             account: account.as_ref(),
             renews: renewal.is_some(),
             certificate: certificate.as_ref(),
+            network_policy: network_policy.as_ref(),
         }
     }
 }
@@ -324,10 +326,11 @@ async fn survey(cluster: &Cluster, outline: &Plan) -> Result<Live, Failure> {
     let deployment = find("Deployment", engine::WEBHOOK).await?;
     let account = find("ServiceAccount", engine::WEBHOOK).await?;
     let renewal = find("CronJob", engine::CERTIFICATES).await?;
+    let network_policy = find("NetworkPolicy", engine::WEBHOOK).await?;
     let certificate = asked_for(cluster).await?;
     let seen = look(cluster).await?;
-    let others = seen.foreign();
-    Ok(Live { deployment, account, renewal, certificate, others, certificates: seen.found, fails: seen.fails })
+    let (others, certificates, fails) = (seen.foreign(), seen.found, seen.fails);
+    Ok(Live { deployment, account, renewal, certificate, network_policy, others, certificates, fails })
 }
 
 /// Waits until every pod answers.
