@@ -1,4 +1,4 @@
-//! Files of a crate do not import each other in a circle.
+//! Files of a crate do not import each other in a circle, and `lib.rs` and `mod.rs` define nothing.
 //!
 //! An import is a path to what another file defines, in a `use` or where it is used. What a file merely re-exports counts
 //! for those that import it through that file, and not for the file itself: an index depends on nothing. Code that only
@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cargo_metadata::MetadataCommand;
 use cli_tests::root;
@@ -20,11 +20,17 @@ type Segments = Vec<String>;
 /// How many re-exports a path may lead through.
 const HOPS: u32 = 12;
 
+/// Folders whose crates define something in their `lib.rs`, and why.
+const ONE_FILE: &[(&str, &str)] =
+    &[("wasm-policies/policies", "a policy is one function, with the types that it takes")];
+
 /// What a module is made of, as far as paths go.
 #[derive(Default)]
 struct Module {
     file: String,
     defined: BTreeSet<String>,
+    /// What it implements, and the macros that write items into it.
+    unnamed: BTreeSet<String>,
     /// Names that `use` brings in, and what they stand for.
     used: BTreeMap<String, Segments>,
     /// Modules of which `use` brings in everything.
@@ -117,6 +123,17 @@ impl Modules {
         self.0.contains_key(&base).then_some(base)
     }
 
+    /// What indexes define, by their files.
+    fn defined_by_indexes(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut defined: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for module in self.0.values().filter(|module| is_index(&module.file)) {
+            let names = module.defined.iter().chain(&module.unnamed).map(String::as_str);
+            defined.entry(&module.file).or_default().extend(names);
+        }
+        defined.retain(|_, names| !names.is_empty());
+        defined
+    }
+
     /// The files that import each other in circles, and what each of them imports of the others.
     fn circles(&self) -> Vec<BTreeMap<&str, BTreeSet<&str>>> {
         let mut imports: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -147,6 +164,10 @@ fn reached<'m>(imports: &BTreeMap<&'m str, BTreeSet<&'m str>>, from: &'m str) ->
         left.extend(imports.get(file).into_iter().flatten().filter(|next| seen.insert(**next)));
     }
     seen
+}
+
+fn is_index(file: &str) -> bool {
+    Path::new(file).file_name().is_some_and(|name| name == "lib.rs" || name == "mod.rs")
 }
 
 fn child(module: &Segments, name: &str) -> Segments {
@@ -246,6 +267,14 @@ impl<'a> Visit<'a> for Reader<'_> {
         if let Some(name) = name {
             self.module().defined.insert(name.to_string());
         }
+        let unnamed = match item {
+            Item::Impl(item) => Some(implementation(item)),
+            Item::Macro(item) if item.ident.is_none() => {
+                item.mac.path.segments.last().map(|last| format!("{}!", last.ident))
+            }
+            _ => None,
+        };
+        self.module().unnamed.extend(unnamed);
         visit::visit_item(self, item);
     }
 
@@ -276,6 +305,15 @@ impl<'a> Visit<'a> for Reader<'_> {
         self.visit_path(&item.path);
         self.tokens(item.tokens.clone());
     }
+}
+
+/// An implementation, by the type that it is of.
+fn implementation(item: &syn::ItemImpl) -> String {
+    match &*item.self_ty {
+        syn::Type::Path(of) => of.path.segments.last().map(|last| format!("impl {}", last.ident)),
+        _ => None,
+    }
+    .unwrap_or_else(|| "impl".to_owned())
 }
 
 fn attributes(item: &Item) -> &[Attribute] {
@@ -326,20 +364,29 @@ fn sources(folder: &Path) -> Vec<(Segments, String, String)> {
     found
 }
 
-#[test]
-fn no_files_import_each_other_in_a_circle() {
+/// The modules of every crate, with the folder of its sources below that of the workspace.
+fn crates() -> Vec<(String, Modules)> {
     let mut command = MetadataCommand::new();
     let metadata = command.manifest_path(root().join("Cargo.toml")).no_deps().exec().expect("Cargo knows its packages");
-    let mut wrong = Vec::new();
+    let mut crates = Vec::new();
     for package in metadata.workspace_packages() {
-        let folder: PathBuf = package.manifest_path.with_file_name("src").into();
+        let folder = package.manifest_path.with_file_name("src");
         if !folder.is_dir() {
             continue;
         }
-        let sources = sources(&folder);
+        let sources = sources(folder.as_std_path());
         let modules = Modules::read(sources.iter().map(|(module, file, text)| (module.clone(), file.clone(), &**text)));
-        let circles = modules.circles();
-        wrong.extend(circles.into_iter().map(|circle| format!("{}: {circle:#?}", package.name)));
+        let below = folder.strip_prefix(&metadata.workspace_root).expect("it is of the workspace");
+        crates.push((below.to_string(), modules));
+    }
+    crates
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let mut wrong = Vec::new();
+    for (folder, modules) in crates() {
+        wrong.extend(modules.circles().into_iter().map(|circle| format!("{folder}: {circle:#?}")));
     }
     assert!(wrong.is_empty(), "what both need belongs below both: {}", wrong.join("\n"));
 }
@@ -359,4 +406,51 @@ fn circles_are_found_through_indexes_and_nowhere_else() {
     assert_eq!(of(&[("", "mod a; const N: u8 = a::f();"), ("a", "use super::N;")]), [["", "a"]]);
     let good = of(&[index, a, ("b", "pub struct B; #[cfg(test)] mod tests { use crate::A; } pub(crate) fn f() {}")]);
     assert!(good.is_empty(), "{good:?}");
+}
+
+#[test]
+fn indexes_define_nothing() {
+    let (mut wrong, mut excepted) = (Vec::new(), BTreeSet::new());
+    let exceptions: BTreeSet<&str> = ONE_FILE.iter().map(|(above, _)| *above).collect();
+    for (folder, modules) in crates() {
+        let mut defined = modules.defined_by_indexes();
+        let exception = ONE_FILE.iter().find(|(above, _)| Path::new(&folder).starts_with(above));
+        if let Some((above, _)) = exception
+            && defined.remove("lib.rs").is_some()
+        {
+            excepted.insert(*above);
+        }
+        wrong.extend(defined.into_iter().map(|(file, names)| format!("{folder}/{file}: {names:?}")));
+    }
+    assert!(wrong.is_empty(), "it belongs into files that are named for what they hold: {}", wrong.join("\n"));
+    assert_eq!(excepted, exceptions, "an exception that no crate needs is none");
+}
+
+#[test]
+fn what_an_index_defines_is_found() {
+    let defined = |file: &str, text: &str| -> Vec<String> {
+        let modules = Modules::read([(Vec::new(), file.to_owned(), text)]);
+        modules.defined_by_indexes().into_values().flatten().map(str::to_owned).collect()
+    };
+    let index = "#![allow(dead_code)] #[macro_use] mod a; pub mod b { pub use super::a::A; } pub use a::*; \
+                 #[cfg(test)] mod tests { use super::*; fn f() {} }";
+    assert_eq!(defined("a/mod.rs", index), [""; 0]);
+    for (text, name) in [
+        ("pub fn f() {}", "f"),
+        ("struct S;", "S"),
+        ("enum E {}", "E"),
+        ("trait T {}", "T"),
+        ("const N: u8 = 1;", "N"),
+        ("static N: u8 = 1;", "N"),
+        ("pub type T = u8;", "T"),
+        ("macro_rules! m { () => {} }", "m"),
+        ("impl<T> super::S<T> {}", "impl S"),
+        ("impl T for [u8] {}", "impl"),
+        ("written! { A }", "written!"),
+        ("pub mod b { pub const N: u8 = 1; }", "N"),
+    ] {
+        assert_eq!(defined("lib.rs", text), [name]);
+        assert_eq!(defined("a/mod.rs", text), [name]);
+        assert_eq!(defined("a.rs", text), [""; 0]);
+    }
 }

@@ -34,6 +34,7 @@ mod run;
 mod slots;
 mod supervise;
 mod tool;
+mod verbs;
 
 pub use binaries::{Binaries, binaries, binaries_observed, earlier_ocm_version, go_program, go_tool, ocm_version};
 pub use cluster::{Answered, Cluster, Spec, prepare_nodes, shared};
@@ -42,14 +43,5 @@ pub use order::Size;
 pub use packages::packages;
 pub use progress::{Observer, Progress, print};
 pub use python::Package;
-
-/// The verbs by which the processes of a cluster start each other. They are no interface for people.
 #[doc(hidden)]
-pub fn internal(verb: &str, argument: &str) -> Option<Result<(), Error>> {
-    match verb {
-        "supervise" => Some(supervise::supervise(argument)),
-        "node" => Some(node::node(argument)),
-        "images" => Some(image::fill(argument)),
-        _ => None,
-    }
-}
+pub use verbs::internal;

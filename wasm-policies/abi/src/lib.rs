@@ -12,12 +12,14 @@
 //! people write, and what records of decisions keep; there, readers pass over members that they do not know. New facts
 //! come as entries of `more`, so that they need no new version; words that may become more are texts in the records.
 
+mod contract;
 mod decision;
 mod manifest;
 mod owned;
 mod request;
 mod text;
 
+pub use contract::{CONTRACT, INTERFACE};
 pub use decision::{Decision, Edit, OBLIGATIONS, Obligation, Reason, TaintEffect, Verdict};
 pub use manifest::{EditGrant, EvidenceSource, LimitsAsked, Manifest, Query, QuotaKey, ReasonDoc};
 pub use request::{
@@ -25,9 +27,3 @@ pub use request::{
     Stage, Table, Taint,
 };
 pub use text::{Map, Text};
-
-/// Name and version of the contract, as manifests and records state it.
-pub const CONTRACT: &str = "ocm:policy@0.1.0";
-
-/// The interface that a component of this contract exports.
-pub const INTERFACE: &str = "ocm:policy/policy@0.1.0";

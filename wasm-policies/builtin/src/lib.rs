@@ -1,34 +1,5 @@
 //! The policies that come along, as WebAssembly modules: whoever links this crate needs no registry for them.
 
-/// A policy that comes along.
-#[derive(Clone, Copy, Debug)]
-pub struct Builtin {
-    /// Its name, by which administrators choose it.
-    pub name: &'static str,
-    /// Its core module.
-    pub module: &'static [u8],
-}
+mod modules;
 
-/// All of them, by name.
-pub const ALL: &[Builtin] = &include!(concat!(env!("OUT_DIR"), "/list.rs"));
-
-/// The policy of a name.
-pub fn find(name: &str) -> Option<&'static Builtin> {
-    ALL.iter().find(|builtin| builtin.name == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "the policies are folders")]
-    fn every_policy_of_the_workspace_comes_along_as_a_module() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../policies");
-        let projects = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let projects = projects.filter(|path| path.join("Cargo.toml").exists()).count();
-        assert_eq!(ALL.len(), projects);
-        assert!(ALL.iter().all(|builtin| builtin.module.starts_with(b"\0asm\x01")));
-        assert!(find("name-claim").is_some() && find("name_claim").is_none());
-    }
-}
+pub use modules::{ALL, Builtin, find};

@@ -10,6 +10,7 @@
 //!
 //! What comes from outside is bounded in size and time, and believed by its digest alone.
 
+mod bounds;
 mod credentials;
 mod digest;
 mod error;
@@ -23,6 +24,7 @@ mod registry;
 mod signature;
 mod trust;
 
+pub use bounds::{MAX_MODULE, MAX_SIGNATURES};
 pub use credentials::{Credentials, DockerConfig, Entry};
 pub use digest::{Digest, sha256};
 pub use error::{Error, ErrorKind};
@@ -34,8 +36,3 @@ pub use reference::{Reference, ReferenceError};
 pub use registry::Registry;
 pub use signature::{KeyError, PublicKey, Signature, SigningKey, Unverified};
 pub use trust::Trust;
-
-/// Bytes of the largest module that is fetched; the engine compiles none that is larger.
-pub const MAX_MODULE: usize = 40 << 20;
-/// How many signatures of one image are looked at: the newest ones.
-pub const MAX_SIGNATURES: usize = 32;

@@ -41,6 +41,7 @@ mod build;
 mod bump;
 pub mod guest;
 pub mod hub;
+mod policy;
 mod request;
 pub mod time;
 #[doc(hidden)]
@@ -53,24 +54,7 @@ pub use ocm_policy_abi::{
     Row, Signature, Stage, Table, Taint, TaintEffect, Text, Verdict,
 };
 pub use ocm_rules::{self as rules, glob};
+pub use policy::Policy;
 pub use request::Request;
 pub use serde;
 pub use serde_json;
-
-/// A policy.
-pub trait Policy: Sized + Send + Sync + 'static {
-    /// Its settings as JSON. `()` for a policy without any.
-    type Settings: serde::de::DeserializeOwned;
-
-    /// What it is, answers and needs.
-    fn manifest() -> ManifestBuilder;
-
-    /// Takes the settings.
-    ///
-    /// # Errors
-    /// What is wrong with them, one sentence each.
-    fn configure(settings: Self::Settings) -> Result<Self, Vec<String>>;
-
-    /// Decides.
-    fn decide(&self, request: &Request<'_>) -> Answer;
-}

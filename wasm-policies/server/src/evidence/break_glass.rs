@@ -6,8 +6,9 @@ use ocm_policy_abi::{EvidenceSource, Query, Request};
 use ocm_policy_rules::{break_glass_approval, review};
 use serde_json::Value;
 
+use super::guard;
+use super::knowledge::{Knowledge, OLDEST};
 use super::store::Store;
-use super::{Knowledge, OLDEST, guard};
 
 /// What has to be followed for it: approvals with what proves them, and the clusters that they are of.
 pub(crate) fn queries() -> Vec<Query> {

@@ -6,7 +6,7 @@ use ocm_policy_rules::review;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{Knowledge, OLDEST};
+use super::knowledge::{Knowledge, OLDEST};
 
 /// What has to be followed for it.
 pub(crate) fn queries() -> Vec<Query> {

@@ -4,7 +4,8 @@ use k8s_openapi::ByteString;
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
-use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, ResourceRequirement};
+use super::spec::{FeatureGate, NodePlacement, RegistrationAuthType, ResourceRequirement};
+use super::status::OperatorStatus;
 #[cfg(feature = "schema")]
 use crate::field_schema;
 
@@ -147,7 +148,7 @@ pub struct DefaultWebhookConfiguration {
 #[serde(rename_all = "camelCase")]
 pub struct HostedWebhookConfiguration {
     /// IP address or host name, as seen from the hub's API server.
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = super::HOST_PATTERN)))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = super::spec::HOST_PATTERN)))]
     pub address: String,
     /// Port at that address; the server fills in 443.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -250,7 +251,7 @@ pub struct CsrConfig {
 pub struct AwsIrsaConfig {
     /// ARN of the hub's EKS cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = super::EKS_ARN_PATTERN)))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = super::spec::EKS_ARN_PATTERN)))]
     pub hub_cluster_arn: Option<String>,
     /// Regular expressions that a managed cluster's ARN must match in full.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,7 +6,8 @@ use k8s_openapi::ByteString;
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
-use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, ResourceRequirement};
+use super::spec::{FeatureGate, NodePlacement, RegistrationAuthType, ResourceRequirement};
+use super::status::OperatorStatus;
 #[cfg(feature = "schema")]
 use crate::field_schema;
 
@@ -167,7 +168,7 @@ pub struct HubApiServerHostAlias {
     )]
     pub ip: String,
     /// Host name that stands in the hub's kubeconfig.
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = super::HOST_PATTERN)))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = super::spec::HOST_PATTERN)))]
     pub hostname: String,
 }
 
@@ -257,10 +258,10 @@ pub struct RegistrationDriver {
 #[serde(rename_all = "camelCase")]
 pub struct AwsIrsa {
     /// ARN of the hub's EKS cluster.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1), regex(pattern = super::EKS_ARN_PATTERN)))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1), regex(pattern = super::spec::EKS_ARN_PATTERN)))]
     pub hub_cluster_arn: String,
     /// ARN of the managed EKS cluster.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1), regex(pattern = super::EKS_ARN_PATTERN)))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1), regex(pattern = super::spec::EKS_ARN_PATTERN)))]
     pub managed_cluster_arn: String,
 }
 

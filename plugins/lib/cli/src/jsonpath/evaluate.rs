@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::{Column, Comparison, Operand, Part, Path, Step, Template};
+use super::template::{Column, Comparison, Operand, Part, Path, Step, Template};
 use crate::clean;
 use crate::list::NONE;
 use crate::output::{escaped, in_json};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::{Column, Comparison, Operand, Part, Path, Step, Template};
+use super::template::{Column, Comparison, Operand, Part, Path, Step, Template};
 
 /// Why a text is no template, no column or no path, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,10 @@ use ocm_kube::access::{Right, missing, myself};
 use ocm_kube::apply::FIELD_MANAGER;
 use serde_json::Value;
 
+use super::candidate::Candidate;
 use super::carry_out::{TRIES, in_order};
-use super::{Candidate, Outcome, Rights, Row, failed, row};
+use super::rights::Rights;
+use super::rows::{Outcome, Row, failed, row};
 use crate::registry;
 
 const GROUP: &str = "policy.kubectl-ocm.dev";

@@ -17,7 +17,10 @@ use ocm_kube::Cluster;
 use ocm_kube::apply::FIELD_MANAGER;
 use serde_json::json;
 
-use super::{APPROVAL_REASON, Candidate, Outcome, Row, failed, row, survey};
+use super::candidate::Candidate;
+use super::reasons::APPROVAL_REASON;
+use super::rows::{Outcome, Row, failed, row};
+use super::survey::survey;
 use crate::registry::{Scope, is_plain};
 
 /// How much is done at a time, and for how long.

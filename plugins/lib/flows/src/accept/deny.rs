@@ -4,8 +4,10 @@ use ocm_core::csr::{Code, Request, State};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 
+use super::candidate::Candidate;
 use super::carry_out::{TRIES, decide_request, in_order, live, set_accepted};
-use super::{Candidate, DENIAL_REASON, Outcome, Row, row};
+use super::reasons::DENIAL_REASON;
+use super::rows::{Outcome, Row, row};
 
 /// Denies: every request that waits gets a denial with `reason`, and an accepted cluster loses its acceptance.
 pub async fn deny(

@@ -7,7 +7,9 @@ use ocm_core::csr::Request;
 use ocm_core::explanation::{Explanation, explain};
 use ocm_kube::Cluster;
 
-use super::{Candidate, Outcome, Row, looked_at, names, row};
+use super::candidate::Candidate;
+use super::rows::{Outcome, Row, row};
+use super::survey::{looked_at, names};
 use crate::explanation::Engine;
 use crate::registry::{Registry, Scope};
 

@@ -18,8 +18,11 @@ use ocm_kube::Cluster;
 use ocm_kube::wait::{Check, until_triggered};
 use tokio::time::timeout_at;
 
+use super::candidate::Candidate;
 use super::carry_out::{LONGEST_PAUSE, one};
-use super::{Candidate, Outcome, Row, check_rights, row, survey, tell_unread};
+use super::rights::check_rights;
+use super::rows::{Outcome, Row, row};
+use super::survey::{survey, tell_unread};
 use crate::observe::registration;
 use crate::registry::{FEW, REQUESTS_PAGE, Scope, bound_accounts};
 use crate::watch::{Changed, changes};

@@ -13,7 +13,8 @@ use ocm_core::cluster_proxy::{ADDON, Facts, Probe, SERVERS, Servers, obstacle};
 use ocm_core::{Event, Failure, Hint, Narrator, Reason, delivery};
 use ocm_kube::Cluster;
 
-use super::{Installed, Tunnel, installed};
+use super::installed::{Installed, installed};
+use super::tunnel::Tunnel;
 use crate::deliveries::{Wanted, deliveries};
 use crate::get::unknown_name;
 use crate::{registry, workload};

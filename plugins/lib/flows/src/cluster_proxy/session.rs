@@ -15,8 +15,8 @@ use secrecy::SecretString;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::health::proxy_servers;
-use super::tunnel::entry;
-use super::{Installed, Tunnel, installed};
+use super::installed::{Installed, installed};
+use super::tunnel::{Tunnel, entry};
 use crate::deliveries::require_accepted;
 use crate::objects::{Sought, objects};
 

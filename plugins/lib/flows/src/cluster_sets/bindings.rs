@@ -13,7 +13,8 @@ use ocm_kube::remove::{self, Dependents};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
-use super::{AT_ONCE, BINDINGS, Effects, GROUP, binding_manifest, named, read};
+use super::objects::{AT_ONCE, BINDINGS, GROUP, binding_manifest, named};
+use super::{Effects, read};
 
 /// What binding a set to namespaces applies: the bindings, and namespaces that are not there, if they are to be made.
 ///

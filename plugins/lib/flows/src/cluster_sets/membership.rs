@@ -15,7 +15,8 @@ use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right};
 use serde_json::json;
 
-use super::{AT_ONCE, Effects, GROUP, cluster_manifest, join, read};
+use super::objects::{AT_ONCE, GROUP, cluster_manifest, join};
+use super::{Effects, read};
 use crate::get::unknown_name;
 use crate::registry;
 

@@ -11,7 +11,8 @@ use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right};
 use serde_json::json;
 
-use super::{GROUP, SETS, read, set_manifest};
+use super::objects::{GROUP, SETS, set_manifest};
+use super::read;
 
 /// How often a set is changed that others change at the same time.
 const TRIES: u32 = 5;

@@ -9,7 +9,8 @@ use ocm_kube::access::{self, Right};
 
 use super::bindings::{self, delete_known};
 use super::membership::{self, Moves, move_clusters};
-use super::{Bound, Effects, GROUP, SETS, facts, read, set_manifest};
+use super::objects::{GROUP, SETS, set_manifest};
+use super::{Bound, Effects, facts, read};
 
 /// A set that is to go, with all that makes use of it.
 #[derive(Clone, Debug)]

@@ -10,9 +10,9 @@ use ocm_core::leave::klusterlet::Known;
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 
-use super::hub::{self, Held};
+use super::hub::{self, Held, detach};
+use super::leaving::Leaving;
 use super::unjoin::{Seen, UnjoinRequest, is_hub_at};
-use super::{Leaving, detach};
 use crate::join::are_one;
 use crate::observe::managed as observe;
 

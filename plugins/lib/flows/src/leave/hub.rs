@@ -24,7 +24,8 @@ use ocm_kube::wait::{Check, until_triggered};
 use ocm_kube::{Cluster, contents};
 use serde_json::Value;
 
-use super::{Leaving, PAUSE, namespace_gone, noted};
+use super::leaving::{Leaving, noted};
+use super::namespace::{PAUSE, namespace_gone};
 use crate::observe::registration;
 use crate::registry::pages_of_metadata;
 use crate::served::or_nothing;

@@ -16,7 +16,8 @@ use ocm_kube::wait::{Check, until_triggered};
 use ocm_kube::{Cluster, apply, contents};
 use serde_json::Value;
 
-use super::{Leaving, PAUSE, namespace_gone};
+use super::leaving::Leaving;
+use super::namespace::{PAUSE, namespace_gone};
 use crate::registry::pages_of_metadata;
 use crate::workload;
 

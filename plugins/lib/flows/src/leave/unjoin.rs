@@ -28,8 +28,9 @@ use ocm_kube::{Cluster, apply};
 
 use super::guest;
 use super::hub::{self, Detached, Held};
+use super::leaving::{Leaving, noted};
+use super::namespace::{PAUSE, namespace_gone};
 use super::operator::{any, delete, objects_of, operators_namespace, pods_gone, trouble};
-use super::{Leaving, PAUSE, namespace_gone, noted};
 use crate::observe::managed as observe;
 use crate::registry::{self, PAGE, pages};
 use crate::served::or_nothing;

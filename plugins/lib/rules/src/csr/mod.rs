@@ -7,6 +7,7 @@
 
 mod about;
 mod facts;
+mod field;
 mod rules;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -14,10 +15,3 @@ pub(crate) mod samples;
 pub use about::{About, about};
 pub use facts::{ADDON_NAME, API_SIGNER, CLUSTER_NAME, CSR_USER, Content, Csr, GRPC_SIGNER, Key, Signature};
 pub use rules::{Judgement, Kind, Settings, YEAR, first_certificate, judge};
-
-/// Fields of a request that break rules.
-mod field {
-    pub(super) const REQUEST: &str = "spec.request";
-    pub(super) const LABELS: &str = "metadata.labels";
-    pub(super) const REQUESTER: &str = "spec.username";
-}

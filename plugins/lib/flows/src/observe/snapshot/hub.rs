@@ -31,11 +31,12 @@ use ocm_core::{Failure, Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
 use serde::{Deserialize, Serialize};
 
+use super::facts::{annotations_of, lease_facts, redact_all, strip, time, version};
+use super::kinds::{Kind, LEASES, NAMESPACES};
+use super::listing::{PAGE, if_served, is_asked, list, serves_group, trouble};
+use super::storage::storage;
 use super::webhooks::{self, SLICES, answers};
-use super::{
-    Kind, LEASES, NAMESPACES, annotations_of, deployments, if_served, is_asked, lease_facts, list, operator, pods,
-    redact_all, serves_group, storage, strip, time, trouble, version,
-};
+use super::workloads::{deployments, operator, pods};
 use crate::hub::{root_ca, uid};
 use crate::observe::conversion;
 use crate::registry::{FEW, fold_requests, pages_of_metadata, some};
@@ -343,8 +344,7 @@ async fn clusters(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<Manag
             .map(|found| found.into_iter().filter_map(slim).collect()),
         None => {
             let api: Api<ManagedCluster> = Api::all(hub.client.clone());
-            crate::registry::pages(hub, &api, ListParams::default(), || super::PAGE, "list managed clusters", slim)
-                .await
+            crate::registry::pages(hub, &api, ListParams::default(), || PAGE, "list managed clusters", slim).await
         }
     };
     Observed::of(listed, CLUSTERS.rule(if few.is_some() { "get" } else { "list" }, None))

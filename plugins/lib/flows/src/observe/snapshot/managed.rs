@@ -24,12 +24,13 @@ use ocm_core::redact::redact;
 use ocm_kube::Cluster;
 use serde::{Deserialize, Serialize};
 
+use super::facts::{annotations_of, lease_facts, redact_all, strip, version};
 use super::hub::terminating;
-use super::secret::Digests;
-use super::{
-    AT_ONCE, Kind, LEASES, SECRETS, annotations_of, deployments, is_asked, lease_facts, list, operator, pods,
-    redact_all, secret, storage, strip, version,
-};
+use super::kinds::{Kind, LEASES, SECRETS};
+use super::listing::{AT_ONCE, is_asked, list};
+use super::secret::{self, Digests};
+use super::storage::storage;
+use super::workloads::{deployments, operator, pods};
 use crate::hub::uid;
 
 const KLUSTERLETS: Kind = Kind::optional("operator.open-cluster-management.io", "klusterlets");

@@ -12,6 +12,7 @@ use ring::hmac;
 use ring::rand::SystemRandom;
 use secrecy::ExposeSecret;
 
+use super::facts::version;
 use crate::hub;
 use crate::tls::{GrpcConfig, grpc_config};
 
@@ -45,7 +46,7 @@ pub(super) fn facts(secret: &Secret, digests: &Digests) -> SecretFacts {
     SecretFacts {
         namespace: secret.metadata.namespace.clone().unwrap_or_default(),
         name: secret.metadata.name.clone().unwrap_or_default(),
-        version: super::version(&secret.metadata),
+        version: version(&secret.metadata),
         type_: secret.type_.clone().unwrap_or_default(),
         keys: keys.collect(),
         certificates: certificates.collect(),

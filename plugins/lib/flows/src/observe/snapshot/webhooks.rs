@@ -18,7 +18,8 @@ use ocm_core::redact::redact;
 use ocm_core::{Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
 
-use super::{AT_ONCE, Kind, list};
+use super::kinds::Kind;
+use super::listing::{AT_ONCE, list};
 
 const MUTATING: Kind = Kind::new("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
 const VALIDATING: Kind = Kind::new("admissionregistration.k8s.io", "validatingwebhookconfigurations");

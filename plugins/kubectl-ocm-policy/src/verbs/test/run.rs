@@ -1,0 +1,95 @@
+//! The cases beside a module, or those of HubPolicies in files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ocm_cli::Ui;
+use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_policy_testing::{Expect, Suite};
+
+use super::cases::results;
+use super::{hub, view};
+use crate::args::TestArgs;
+use crate::child::apart;
+use crate::files;
+use crate::load::{Loader, module};
+
+pub(crate) async fn run(args: TestArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    if !args.files.is_empty() {
+        return hub::run(args, ui).await;
+    }
+    apart(move |_| one_module(args, &ui)).await
+}
+
+/// The cases beside a module.
+fn one_module(args: TestArgs, ui: &Ui) -> Result<Exit, Failure> {
+    let TestArgs { subject, kind, tests, update, files: _, modules, output } = args;
+    if !modules.is_empty() {
+        return Err(Failure::usage("--module is about the HubPolicies of -f, and there is none"));
+    }
+    let file = find_module(subject.as_deref().unwrap_or(Path::new(".")))?;
+    let tests = tests.map_or_else(|| find_tests(&file), Ok)?;
+    let yaml = files::text(&tests, "the tests")?;
+    let bad = |bad| Failure::usage(format!("the test cases {} cannot be used", tests.display())).because(bad);
+    let suite = Suite::read(&yaml).map_err(|error| bad(error.to_string()))?;
+    let bytes = module(&file, kind)?;
+    let loader = Loader::new(ui)?;
+    let mut results =
+        results(tests.display().to_string(), &suite, |settings| loader.policy(&bytes, settings, str::to_owned));
+    results.uncovered = results.policy.as_ref().map(|manifest| suite.uncovered(manifest));
+    ui.out(&view::one(&results, output)?);
+    if update {
+        let new: Vec<(usize, Expect)> = results
+            .tested
+            .iter()
+            .enumerate()
+            .filter(|(_, tested)| !tested.wrong.is_empty())
+            .map(|(index, tested)| (index, tested.now.clone()))
+            .collect();
+        let text = suite.updated(&yaml, &new).map_err(|error| bad(error.to_string()))?;
+        if text != yaml {
+            std::fs::write(&tests, text)
+                .map_err(|error| Failure::other(format!("cannot write {}", tests.display())).because(error))?;
+        }
+        let noun = if new.len() == 1 { "expectation" } else { "expectations" };
+        ui.tell(Event::note(format!("{} {noun} written to {}", new.len(), tests.display())));
+        return Ok(Exit::Ok);
+    }
+    let (failed, count) = (results.failed(), results.tested.len());
+    if failed > 0 {
+        ui.tell(Event::note(format!("{failed} of {count} cases failed; --update takes what the policy says now")));
+        return Ok(Exit::Failed);
+    }
+    Ok(Exit::Ok)
+}
+
+/// The module itself, or the one that `build` put into a folder.
+fn find_module(subject: &Path) -> Result<PathBuf, Failure> {
+    if !subject.is_dir() {
+        return Ok(subject.to_owned());
+    }
+    let cannot = |error| Failure::usage(format!("cannot read the folder {}", subject.display())).because(error);
+    let mut found: Vec<PathBuf> = std::fs::read_dir(subject)
+        .map_err(cannot)?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    found.sort();
+    match found.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(Failure::usage(format!("the folder {} holds no module", subject.display()))
+            .hint(format!("build it first: kubectl ocm policy build {}", subject.display()))),
+        _ => Err(Failure::usage(format!("the folder {} holds several modules", subject.display()))
+            .hint("name the one that is to be tested")),
+    }
+}
+
+fn find_tests(module: &Path) -> Result<PathBuf, Failure> {
+    let beside = module.with_file_name("tests.yaml");
+    match beside.is_file() {
+        true => Ok(beside),
+        false => Err(Failure::usage(format!("there are no tests at {}", beside.display()))
+            .hint("name the file with --tests FILE")),
+    }
+}

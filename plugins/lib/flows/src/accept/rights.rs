@@ -1,0 +1,66 @@
+//! What the user has to be allowed, before anything is touched.
+
+use ocm_api::names::{hub as hub_names, signers};
+use ocm_core::Failure;
+use ocm_core::accept::Decision;
+use ocm_kube::Cluster;
+use ocm_kube::access::{Right, require};
+
+use super::candidate::Candidate;
+
+/// Fails before anything is touched unless the user may approve, and accept.
+///
+/// # Errors
+/// [`ocm_core::Reason::Forbidden`] naming every right that is missing.
+pub async fn check_rights(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
+    let mut rights = Rights::default();
+    for candidate in candidates {
+        let Decision::Act { approve, accept, .. } = &candidate.decision else { continue };
+        if approve.is_some() {
+            rights.decide(candidate.request().map_or(signers::KUBE_APISERVER_CLIENT, |request| &request.signer));
+        }
+        if *accept {
+            rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
+            rights.need(Right::new("update", hub_names::REGISTER_GROUP, "managedclusters/accept"));
+        }
+    }
+    rights.require(hub, "accept clusters").await
+}
+
+/// Fails before anything is touched unless the user may do anything of it: withdraw acceptances, or deny requests where there
+/// is none to withdraw. What requests a user may not deny is found out one by one: anybody with a token can create some, which
+/// must not keep the hub from withdrawing.
+///
+/// # Errors
+/// [`ocm_core::Reason::Forbidden`] naming the right that is missing.
+pub async fn check_rights_to_deny(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
+    let mut rights = Rights::default();
+    if candidates.iter().any(Candidate::is_accepted) {
+        rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
+    } else if candidates.iter().any(|candidate| candidate.waiting().next().is_some()) {
+        rights.need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
+    }
+    rights.require(hub, "deny clusters").await
+}
+
+/// Rights that are needed, each once.
+#[derive(Default)]
+pub(super) struct Rights(Vec<Right>);
+
+impl Rights {
+    pub(super) fn need(&mut self, right: Right) {
+        if !self.0.contains(&right) {
+            self.0.push(right);
+        }
+    }
+
+    /// To approve or deny requests for a signer.
+    fn decide(&mut self, signer: &str) {
+        self.need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
+        self.need(Right::new("approve", "certificates.k8s.io", "signers").on(signer));
+    }
+
+    pub(super) async fn require(&self, hub: &Cluster, purpose: &str) -> Result<(), Failure> {
+        if self.0.is_empty() { Ok(()) } else { require(hub, purpose, &self.0).await }
+    }
+}

@@ -1,0 +1,81 @@
+//! Looking at clusters and deciding, without changing anything.
+
+use jiff::Timestamp;
+use ocm_core::accept::{Decision, Found, Options, decide};
+use ocm_core::csr::Request;
+use ocm_core::phase::{Phase, standing};
+use ocm_core::{Event, Failure, Narrator};
+use ocm_kube::Cluster;
+
+use super::candidate::Candidate;
+use crate::registry::{Registry, Scope};
+
+/// Looks at every cluster of the scope and decides, without changing anything.
+///
+/// With [`Scope::All`] only clusters that wait for acceptance are looked at. How the clusters were chosen at first is
+/// for the caller to say, in the options.
+///
+/// # Errors
+/// When the hub cannot be read.
+pub async fn survey(hub: &Cluster, scope: &Scope, options: &Options) -> Result<Vec<Candidate>, Failure> {
+    let mut registry = Registry::read(hub, scope).await?;
+    let names = names(&registry, scope);
+    Ok(names.into_iter().map(|name| candidate(&mut registry, name, options)).collect())
+}
+
+/// The clusters of a scope that are looked at.
+pub(super) fn names(registry: &Registry, scope: &Scope) -> Vec<String> {
+    match scope {
+        Scope::Names(names) => names.clone(),
+        Scope::Selector(_) => registry.clusters.keys().cloned().collect(),
+        Scope::All => registry
+            .clusters
+            .iter()
+            .filter(|(_, cluster)| standing(cluster).phase == Phase::Pending)
+            .map(|(name, _)| name.clone())
+            .collect(),
+    }
+}
+
+fn candidate(registry: &mut Registry, name: String, options: &Options) -> Candidate {
+    looked_at(registry, name, options, |_, _| ()).0
+}
+
+/// A cluster with the decision about it, and with what is made of that and of what was found.
+pub(super) fn looked_at<T>(
+    registry: &mut Registry,
+    name: String,
+    options: &Options,
+    make: impl FnOnce(&Found<'_>, &Decision) -> T,
+) -> (Candidate, T) {
+    let cluster = registry.clusters.get(&name).cloned();
+    let asked = registry.requests.remove(&name).unwrap_or_default();
+    let requests: Vec<&Request> = asked.iter().map(|asked| &asked.request).collect();
+    let found = Found {
+        cluster: cluster.as_ref(),
+        namespace: registry.namespace_of(&name),
+        role_created: registry.role_created(&name),
+        registration: registry.registration(&name),
+        requests: &requests,
+        bound_accounts: &registry.bound_accounts,
+        now: Some(Timestamp::now()),
+    };
+    let decision = decide(&name, &found, options);
+    let made = make(&found, &decision);
+    let (bound_accounts, unread) = (registry.bound_accounts.clone(), registry.unread.clone());
+    let object = match decision {
+        Decision::Act { approve: Some(index), .. } => asked.get(index).and_then(|asked| asked.object.clone()),
+        _ => None,
+    };
+    let requests = asked.into_iter().map(|asked| asked.request).collect();
+    let options = options.clone();
+    (Candidate { name, cluster, requests, object, bound_accounts, unread, options, decision }, made)
+}
+
+/// Tells what nobody could look at, which is the same for all clusters, where it would have counted.
+pub fn tell_unread(candidates: &[Candidate], narrator: &dyn Narrator) {
+    let unread = candidates.iter().filter(|candidate| !candidate.options.reuse_name);
+    if let Some(why) = unread.filter_map(|candidate| candidate.unread.as_ref()).next() {
+        narrator.tell(Event::note(why));
+    }
+}

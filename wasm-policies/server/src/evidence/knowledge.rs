@@ -1,0 +1,183 @@
+//! What is known of the hub, and what is followed for it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use kube::Client;
+use ocm_policy_abi::{EvidenceSource, Query, Request, Table};
+use ocm_policy_engine::{Deadline, EvidenceReader, PolicyError};
+use tokio::task::AbortHandle;
+
+use super::store::Store;
+use super::{guard, source};
+use crate::watch;
+
+/// Evidence that could not be followed for so long is none.
+pub(super) const OLDEST: Duration = Duration::from_secs(60);
+
+/// What is known of the hub. Each kind of objects that a policy asks for is read once and followed from then on.
+pub struct Knowledge {
+    client: Client,
+    stores: RwLock<BTreeMap<String, Followed>>,
+}
+
+struct Followed {
+    store: Arc<Store>,
+    task: AbortHandle,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Knowledge {
+    /// Knows nothing yet.
+    pub fn new(client: Client) -> Self {
+        Self { client, stores: RwLock::default() }
+    }
+
+    /// Follows what these queries ask for, and waits until all of it was read once, or for so long.
+    ///
+    /// # Errors
+    /// Says what could not be read in time.
+    pub async fn follow(&self, queries: &[Query], wait: Duration) -> Result<(), PolicyError> {
+        let until = tokio::time::Instant::now() + wait;
+        // All are asked for before any is waited for.
+        let wanted = queries.iter().flat_map(|query| guard::with(&query.source).map(move |source| (query, source)));
+        let stores: Vec<(&Query, Arc<Store>)> = wanted.map(|(query, source)| (query, self.store(&source))).collect();
+        for (query, store) in stores {
+            let read = tokio::time::timeout_at(until, store.first_read());
+            if read.await.is_err() {
+                let why = store.lost().unwrap_or_else(|| "the hub has not answered yet".to_owned());
+                return Err(PolicyError::Evidence(format!("{:?} cannot be read: {why}", query.name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to follow what these queries ask for.
+    pub(crate) fn begin(&self, queries: &[Query]) {
+        for source in queries.iter().flat_map(|query| guard::with(&query.source)) {
+            self.store(&source);
+        }
+    }
+
+    /// Follows nothing any more but what these queries ask for.
+    pub fn keep(&self, queries: &[Query]) {
+        let sources = queries.iter().flat_map(|query| guard::with(&query.source));
+        let wanted: Vec<String> = sources.map(|source| key(&source)).collect();
+        self.stores.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| wanted.contains(key));
+    }
+
+    /// Reads everything anew that is followed, and waits until that was done, or for so long: what was read before others
+    /// changed the hub tells nothing of it.
+    ///
+    /// # Errors
+    /// Says what could not be read in time.
+    pub async fn read_anew(&self, wait: Duration) -> Result<(), PolicyError> {
+        let queries: Vec<Query> = {
+            let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
+            let former = std::mem::take(&mut *stores);
+            former.values().map(|followed| Query::new("", followed.store.source().clone(), [""; 0])).collect()
+        };
+        self.follow(&queries, wait).await
+    }
+
+    /// Another number as soon as something that policies ask for has changed.
+    pub fn revision(&self) -> u64 {
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        stores.values().fold(0, |sum, followed| sum.wrapping_add(followed.store.revision()))
+    }
+
+    /// Whether what the hub held in this resource version of a source, or later, is what policies are shown. So it is
+    /// where nobody asks for it.
+    pub fn has_seen(&self, source: &EvidenceSource, version: u64) -> bool {
+        self.find(source).is_none_or(|store| store.version() >= version)
+    }
+
+    /// What cannot be followed at present, with the reason.
+    pub fn lost(&self) -> Vec<String> {
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        stores.iter().filter_map(|(key, followed)| Some(format!("{key}: {}", followed.store.lost()?))).collect()
+    }
+
+    pub(super) fn find(&self, source: &EvidenceSource) -> Option<Arc<Store>> {
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        stores.get(&key(source)).map(|followed| followed.store.clone())
+    }
+
+    fn store(&self, source: &EvidenceSource) -> Arc<Store> {
+        if let Some(store) = self.find(source) {
+            return store;
+        }
+        let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
+        let followed = stores.entry(key(source)).or_insert_with(|| {
+            let store = Arc::new(Store::new(source.clone()));
+            let (api, fields) = source::api(self.client.clone(), source);
+            let sink = store.clone();
+            let unserved = source::unserved(source);
+            let task = tokio::spawn(async move { watch::follow(api, fields, unserved, &*sink).await }).abort_handle();
+            Followed { store, task }
+        });
+        followed.store.clone()
+    }
+}
+
+impl Knowledge {
+    /// The table of a request. Where only the newest will do, nothing is from before a change that has arrived.
+    fn read(
+        &self,
+        query: &Query,
+        request: &Request<'_>,
+        deadline: &Deadline,
+        is_newest: bool,
+    ) -> Result<Arc<Table<'static>>, PolicyError> {
+        let missing = || PolicyError::Evidence(format!("the evidence {:?} is not followed", query.name));
+        let store = self.find(&query.source).ok_or_else(missing)?;
+        let since = match query.source {
+            EvidenceSource::Approvals => match guard::proves_since(|source| self.find(source), OLDEST) {
+                Some(since) => Some(since),
+                // Whoever may create them could have written them in anybody's name.
+                None => return Ok(Arc::new(guard::nothing(&store))),
+            },
+            _ => None,
+        };
+        store.table(query, request, deadline, OLDEST, since, is_newest)
+    }
+}
+
+impl EvidenceReader for Knowledge {
+    fn table(
+        &self,
+        _: &str,
+        query: &Query,
+        request: &Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Arc<Table<'static>>, PolicyError> {
+        self.read(query, request, deadline, false)
+    }
+}
+
+/// What is known of the hub by whoever decides about one after the other: each is judged by what came of the one before, and
+/// whoever is asked about again because of a change is judged by that change.
+pub(crate) struct Newest<'a>(pub(crate) &'a Knowledge);
+
+impl EvidenceReader for Newest<'_> {
+    fn table(
+        &self,
+        _: &str,
+        query: &Query,
+        request: &Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Arc<Table<'static>>, PolicyError> {
+        self.0.read(query, request, deadline, true)
+    }
+}
+
+/// A source in one word.
+fn key(source: &EvidenceSource) -> String {
+    serde_json::to_string(source).unwrap_or_default()
+}
