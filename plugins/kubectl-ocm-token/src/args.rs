@@ -149,7 +149,7 @@ pub(crate) struct RevokeArgs {
     /// Every bootstrap token that `kubectl ocm token create` made; those of other tools are revoked by their identifiers
     #[arg(long)]
     pub(crate) all: bool,
-    /// Every token of the service account, by making the account anew
+    /// Every token of the service account, which is deleted and created again
     #[arg(long)]
     pub(crate) service_account: bool,
     /// Do not ask

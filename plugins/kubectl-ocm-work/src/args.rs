@@ -97,7 +97,7 @@ pub(crate) enum Verb {
     /// Delete works, and wait until the agents have removed what they put on the clusters
     ///
     /// Of works that were created with --orphan, the objects stay. A cluster whose agent is not there to clean up is refused
-    /// without --force; so is a work that something on the hub would make anew.
+    /// without --force; so is a work that something on the hub would create again.
     #[command(after_help = DELETE)]
     Delete(DeleteArgs),
 }

@@ -67,7 +67,7 @@ pub(crate) enum Role {
     Controller(ControllerArgs),
     /// Renew the webhook's certificates, and have the API server trust them
     ///
-    /// One run: what is two thirds old is made anew, in the Secrets of the policy engine and the bundles of its webhook
+    /// One run: what is two thirds old is replaced, in the Secrets of the policy engine and the bundles of its webhook
     /// configurations. A new authority signs nothing before every API server trusts it. What a run that was killed has left,
     /// the next one does. It creates nothing, and leaves certificates alone that somebody else has made.
     #[command(after_help = CERTIFICATES)]

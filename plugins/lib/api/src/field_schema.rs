@@ -72,7 +72,7 @@ pub(crate) fn tolerations(_: &mut SchemaGenerator) -> Schema {
                 "key": { "description": "Key of the taint; empty for any.", "type": "string" },
                 "operator": { "description": "How the value compares, Equal unless said.", "type": "string" },
                 "tolerationSeconds": {
-                    "description": "For how many seconds a NoExecute taint is tolerated; for ever unless said.",
+                    "description": "For how many seconds a NoExecute taint is tolerated; without it there is no limit.",
                     "type": "integer",
                     "format": "int64",
                 },

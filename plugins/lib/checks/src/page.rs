@@ -49,7 +49,7 @@ fn link(check: &Check) -> String {
 /// The list of all pages.
 pub fn index() -> String {
     let mut text = "# Checks\n\nWhat `kubectl ocm troubleshoot` checks and, under OCM4xxx, `kubectl ocm tls-check`. `troubleshoot --list` \
-                    prints the table, `troubleshoot --explain ID` a page. An id keeps its meaning for ever.\n\n\
+                    prints the table, `troubleshoot --explain ID` a page. The meaning of an id never changes.\n\n\
                     [What is checked, failure by failure](coverage.md).\n"
         .to_owned();
     for category in Category::ALL {

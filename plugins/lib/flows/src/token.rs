@@ -362,7 +362,7 @@ pub async fn revoke_service_account(hub: &Cluster, dry_run: DryRun, narrator: &d
         let right = Right::new(verb, "", "serviceaccounts").within(namespaces::OPERATOR);
         if verb == "create" { right } else { right.on(bootstrap::SERVICE_ACCOUNT) }
     });
-    require(hub, "make the ServiceAccount anew", &rights).await?;
+    require(hub, "replace the ServiceAccount", &rights).await?;
     let old = accounts.get_opt(bootstrap::SERVICE_ACCOUNT).await.map_err(read_account(hub))?;
     let mut new = ServiceAccount::default();
     if let Some(old) = &old {

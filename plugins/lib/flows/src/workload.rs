@@ -185,7 +185,7 @@ fn rollout(deployment: &Deployment) -> Option<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let generation = deployment.metadata.generation.unwrap_or_default();
     if status.observed_generation.unwrap_or_default() < generation {
-        return Some("its change has not been taken up yet".to_owned());
+        return Some("its controller has not observed the change yet".to_owned());
     }
     let (updated, available) =
         (status.updated_replicas.unwrap_or_default(), status.available_replicas.unwrap_or_default());
@@ -447,7 +447,7 @@ mod tests {
         };
         let done = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
         assert_eq!(rollout(&deployment(2, done.clone())), None);
-        assert!(rollout(&deployment(3, done)).unwrap().contains("taken up"));
+        assert!(rollout(&deployment(3, done)).unwrap().contains("not observed"));
         let old = json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2});
         assert!(rollout(&deployment(1, old)).unwrap().contains("a pod of the old"));
         let few = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1});

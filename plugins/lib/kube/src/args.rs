@@ -62,7 +62,7 @@ pub struct ClientArgs {
     /// Extra attribute to act with, as KEY=VALUE (repeatable)
     #[arg(long = "as-user-extra", value_name = "KEY=VALUE", global = true, hide_short_help = true)]
     pub as_user_extra: Vec<String>,
-    /// How long one request may take, e.g. 30s, 2m; 0 means for ever
+    /// How long one request may take, e.g. 30s, 2m; 0 means no limit
     #[arg(long, value_name = "DURATION", default_value = REQUEST_TIMEOUT, global = true, hide_short_help = true)]
     pub request_timeout: String,
 }

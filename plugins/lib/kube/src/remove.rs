@@ -197,7 +197,7 @@ async fn one(cluster: &Cluster, manifest: &Manifest, uid: String, dry_run: bool)
                 Reason::NotFound => Ok(Outcome::Absent),
                 Reason::Conflict => {
                     Err(failure.hint(
-                    "somebody has made it anew since it was read: if that is to be deleted too, run the same command again",
+                    "somebody has created it again since it was read: if that is to be deleted too, run the same command again",
                 ))
                 }
                 _ => Err(failure),

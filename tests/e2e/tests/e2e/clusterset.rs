@@ -265,8 +265,8 @@ fn sets_are_made_filled_bound_and_deleted() {
     // Deleted, and only with all that uses it.
     let said = setter.clusterset(&["delete", "prod", "staging", "--yes"]);
     ends(&said, 3, &["the set prod is in use", "in it: s2", "namespaces: default", "--force"]);
-    ends(&setter.clusterset(&["delete", "default", "--force", "--yes"]), 3, &["the hub itself makes it"]);
-    ends(&setter.clusterset(&["delete", "global", "--yes"]), 3, &["the hub itself makes it"]);
+    ends(&setter.clusterset(&["delete", "default", "--force", "--yes"]), 3, &["the hub itself creates it"]);
+    ends(&setter.clusterset(&["delete", "global", "--yes"]), 3, &["the hub itself creates it"]);
     ends(
         &setter.clusterset(&["delete", "prod", "--force", "--dry-run=server"]),
         0,

@@ -299,7 +299,7 @@ fn what_somebody_else_has_written_is_not_replaced_unless_it_is_said() {
     let said = changes_nothing(|| work(&["create", "kept-up", "-f", &mine, "--clusters=day"]));
     fails(&said, 3, &["belongs to ManifestWorkReplicaSet default/set"]);
     let said = changes_nothing(|| work(&["delete", "kept-up", "--clusters=day", "--yes"]));
-    fails(&said, 3, &["would make it anew"]);
+    fails(&said, 3, &["would create it again"]);
 
     let said = work(&["create", "theirs", "-f", &mine, "--clusters=day", "--overwrite", "--wait"]);
     succeeds(&said, &["theirs -n day configured", "1/1"]);

@@ -228,7 +228,7 @@ fn what_is_made_anew_while_the_question_is_open_stays() {
     let anew = objects(&hub);
     terminal.press("y\n");
     let (code, seen) = terminal.end();
-    assert!(code == 1 && seen.contains("somebody has made it anew since it was read"), "{seen}");
+    assert!(code == 1 && seen.contains("somebody has created it again since it was read"), "{seen}");
     assert_eq!(objects(&hub), anew);
 
     let mut terminal = ask();

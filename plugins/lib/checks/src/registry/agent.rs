@@ -266,8 +266,8 @@ pub(super) const CHECKS: &[Check] = &[
         rule: Rule::Cluster(hub_knows_token),
         page: Page {
             means: "The hub answers Unauthorized to the token: it was revoked, has ended, or is that of another hub.",
-            happens: "`kubectl ocm token revoke`, a deleted service account or Secret, a hub that was made anew under the same \
-                      address.",
+            happens: "`kubectl ocm token revoke`, a deleted service account or Secret, a hub that was replaced by another one \
+                      under the same address.",
             mend: "Make a new token on the hub and join again with it.",
             mended: "The agent's request appears on the hub: `kubectl ocm get csr`.",
         },

@@ -129,7 +129,7 @@ pub(super) const CHECKS: &[Check] = &[
         rule: Rule::Cluster(one_requester),
         page: Page {
             means: "Requests with different keys wait for a certificate of one cluster name. One of them may be somebody else's.",
-            happens: "Two clusters join under one name, an agent was made anew, or somebody with a token tries to take the name.",
+            happens: "Two clusters join under one name, an agent was replaced, or somebody with a token tries to take the name.",
             mend: "Compare the fingerprints with the agent's, accept that one by `--fingerprint`, and delete the others.",
             mended: "One request of the name is pending, or none.",
         },
@@ -452,7 +452,7 @@ fn one_requester(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         finding.on(Side::Hub, "CertificateSigningRequest", None, &request.name).seen(seen(facts, request))
     });
     let finding =
-        finding.because("two clusters join under one name, an agent was made anew, or somebody tries to take the name");
+        finding.because("two clusters join under one name, an agent was replaced, or somebody tries to take the name");
     Outcome::Found(vec![by_fingerprint(requests(finding, cluster.name), cluster.name)])
 }
 

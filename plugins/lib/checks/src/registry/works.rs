@@ -61,7 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: Id(5102),
         slug: "works-taken-up",
-        title: "the agent takes up the cluster's works",
+        title: "the agent reports about the cluster's works",
         category: Category::Works,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters, Input::Works],
@@ -105,7 +105,7 @@ pub(super) const CHECKS: &[Check] = &[
                     agent applied them. Of the first kind the agent removes what it applied after its time of grace, an hour by \
                     default; of the second nobody does.",
             happens: "The hub was restored or replaced, the cluster was away for long or was imported anew under another name, or its \
-                      Klusterlet was made anew.",
+                      Klusterlet was created again.",
             mend: "To keep the objects, restore the works on the hub before the time is over, or raise \
                    appliedManifestWorkEvictionGracePeriod of the Klusterlet. What a former agent left can be removed by deleting the \
                    AppliedManifestWork; set its works to orphan first if the objects are to stay.",
@@ -233,8 +233,9 @@ fn works_taken_up(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         silent
             .map(|work| {
                 let since = facts.ago(work.created.as_ref().map(|time| time.0));
-                let finding = Finding::error(format!("the agent has not taken up work {} since {since}", work.name))
-                    .because("the work agent does not run, or uses a former kubeconfig");
+                let finding =
+                    Finding::error(format!("the agent has reported nothing about work {} since {since}", work.name))
+                        .because("the work agent does not run, or uses a former kubeconfig");
                 about(work, finding)
             })
             .collect(),
@@ -303,7 +304,7 @@ fn applied_works_stay(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
         findings.push(
             about(text, &left)
                 .seen(format!("works: {}", text::list(left.iter().take(SHOWN).map(|work| &work.work))))
-                .because("the Klusterlet was made anew, or the agent that applied them runs on another cluster")
+                .because("the Klusterlet was created again, or the agent that applied them runs on another cluster")
                 .run(Side::Managed, "kubectl get appliedmanifestworks -o yaml", &[]),
         );
     }

@@ -80,7 +80,9 @@ pub async fn look_at(hub: &Cluster, name: &str) -> Result<Removal, Failure> {
 pub fn refuse(removal: &Removal, force: bool) -> Result<(), Failure> {
     let Removal { set, clusters, bound, .. } = removal;
     if is_hubs_own(set) {
-        return Err(Failure::refused(format!("the set {set} stays: the hub itself makes it, and would make it anew")));
+        return Err(Failure::refused(format!(
+            "the set {set} stays: the hub itself creates it, and would create it again"
+        )));
     }
     if force || (clusters.is_empty() && bound.there.is_empty()) {
         return Ok(());

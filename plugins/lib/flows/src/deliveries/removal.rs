@@ -182,7 +182,7 @@ pub fn refuse(all: &[ToDelete], force: bool, narrator: &dyn Narrator) -> Result<
         || all.iter().flat_map(|of_cluster| of_cluster.made_by.iter().map(move |kept| (&of_cluster.cluster, kept)));
     if let Some((cluster, (name, keeper))) = made_by().next() {
         let sentence = format!(
-            "work {name:?} of cluster {cluster:?} belongs to {keeper}, which would make it anew: nothing was deleted"
+            "work {name:?} of cluster {cluster:?} belongs to {keeper}, which would create it again: nothing was deleted"
         );
         return Err(Failure::refused(sentence).hint("delete what it belongs to"));
     }
@@ -251,7 +251,7 @@ async fn remove_of(
 }
 
 fn made_anew(one: &Remaining, cluster: &str) -> Failure {
-    let sentence = format!("{} of cluster {cluster:?} was made anew while it was being deleted", one.told());
+    let sentence = format!("{} of cluster {cluster:?} was created again while it was being deleted", one.told());
     Failure::new(Reason::Conflict, sentence).hint(Remedy::RunAgain)
 }
 

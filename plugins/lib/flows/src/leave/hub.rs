@@ -301,7 +301,7 @@ fn in_time(deadline: Instant, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let sentence = format!("gave up deleting what cluster {name:?} has left on the hub");
-    Err(Failure::new(Reason::TimedOut, sentence).because("somebody makes it anew").hint(Remedy::RunAgain))
+    Err(Failure::new(Reason::TimedOut, sentence).because("somebody creates it again").hint(Remedy::RunAgain))
 }
 
 async fn step(
