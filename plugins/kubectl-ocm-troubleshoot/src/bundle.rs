@@ -81,6 +81,7 @@ fn of_hub(hub: &HubSide) -> usize {
     length(&hub.managers)
         + length(&hub.deployments)
         + length(&hub.webhooks)
+        + length(&hub.serving)
         + length(&hub.admission)
         + length(&hub.clusters)
         + length(&hub.requests)

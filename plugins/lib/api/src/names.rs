@@ -91,6 +91,12 @@ pub mod secrets {
     pub const CA_BUNDLE_CONFIGMAP: &str = "ca-bundle-configmap";
     /// Key of the ConfigMap with the authority's certificates. `pkg/operator/helpers`
     pub const CA_BUNDLE_KEY: &str = "ca-bundle.crt";
+    /// What the webhook of managed clusters and set bindings serves with. `pkg/operator/helpers`
+    pub const REGISTRATION_WEBHOOK_CERT: &str = "registration-webhook-serving-cert";
+    /// What the webhook of works serves with. `pkg/operator/helpers`
+    pub const WORK_WEBHOOK_CERT: &str = "work-webhook-serving-cert";
+    /// What the webhook that converts add-ons serves with. `pkg/operator/helpers`
+    pub const ADDON_WEBHOOK_CERT: &str = "addon-webhook-serving-cert";
     /// ConfigMap with the TLS versions and ciphers of all servers, in the operators' namespace.
     /// `pkg/common/options`
     pub const TLS_PROFILE_CONFIGMAP: &str = "ocm-tls-profile";

@@ -236,6 +236,7 @@ fn state<'a>(snapshot: &'a Snapshot, input: Input, agent: Option<&'a AgentSide>)
         Input::ClusterManagers => hub().map(|hub| observed(&hub.managers)),
         Input::HubDeployments => hub().map(|hub| observed(&hub.deployments)),
         Input::Webhooks => hub().map(|hub| observed(&hub.webhooks)),
+        Input::WebhookCertificates => hub().map(|hub| observed(&hub.serving)),
         Input::Conversions => hub().map(|hub| observed(&hub.conversions)),
         Input::Admission => hub().map(|hub| observed(&hub.admission)),
         Input::CaBundle => hub().map(|hub| observed(&hub.ca_bundle)),

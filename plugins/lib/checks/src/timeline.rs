@@ -30,6 +30,10 @@ pub fn timeline(facts: &Facts<'_>) -> Vec<Moment> {
         add(hub.authorities.iter().filter_map(ends).max(), None, "the CA of the hub's API server ends");
         let bundle = hub.ca_bundle.read().and_then(Option::as_ref);
         add(bundle.into_iter().flatten().filter_map(ends).max(), None, "the CA of the hub's webhooks ends");
+        for serving in hub.serving.read().into_iter().flatten() {
+            let what = format!("the certificate of webhook {} ends", serving.service);
+            add(ends(&serving.certificate), None, &what);
+        }
     }
     for cluster in facts.clusters.values() {
         let name = Some(cluster.name);

@@ -195,6 +195,7 @@ const CASES: &[Case] = &[
         },
         good: |s| admission(s, "kyverno/kyverno-svc", true),
     },
+    case(1118, |s| serves(s, 0, certificate(2024, 2025))),
     case(2101, |s| {
         on_managed(s).klusterlets = Observed::Read(Vec::new());
         on_managed(s).agents.clear();
@@ -544,6 +545,11 @@ fn admission(snapshot: &mut Snapshot, service: &str, has_endpoint: bool) {
     on_hub(snapshot).admission = Observed::Read(vec![AdmissionFacts { configuration, service, about, has_endpoint }]);
 }
 
+/// A webhook of the hub serves with this certificate: that of managed clusters, and then that of works.
+fn serves(snapshot: &mut Snapshot, webhook: usize, certificate: Vec<u8>) {
+    read(&mut on_hub(snapshot).serving)[webhook].certificate = ByteString(certificate);
+}
+
 /// The hub has this address of the managed cluster.
 fn reported(snapshot: &mut Snapshot, url: &str) {
     cluster(snapshot).spec.managed_cluster_client_configs = parse(json!([{"url": url}]));
@@ -729,7 +735,20 @@ fn what_is_broken_is_found_and_is_the_one_cause() {
 #[test]
 fn what_follows_from_another_finding_is_told_under_it() {
     type Breaks = fn(&mut Snapshot);
-    let cases: [(u16, u16, Breaks); 8] = [
+    let cases: [(u16, u16, Breaks); 11] = [
+        // Nobody can be accepted, and no work be taken up, where the webhook's certificate has expired; for want of an operator.
+        (1118, 2205, |s| {
+            pending(s);
+            serves(s, 0, certificate(2024, 2025));
+        }),
+        (1118, 5102, |s| {
+            read(&mut on_hub(s).works)[0].conditions.clear();
+            serves(s, 1, certificate(2024, 2025));
+        }),
+        (1102, 1118, |s| {
+            read(&mut on_hub(s).operator).health = stuck();
+            serves(s, 0, certificate(2024, 2025));
+        }),
         // Nothing can be stored because of a webhook that has to be asked about leases, too.
         (1117, 1116, |s| {
             admission(s, "kyverno/kyverno-svc", false);
@@ -792,11 +811,58 @@ fn what_follows_from_another_finding_is_told_under_it() {
     admission(&mut apart, "kyverno/kyverno-svc", false);
     let found: Vec<u16> = judge(&apart, &[]).findings.iter().map(|finding| finding.id.0).collect();
     assert_eq!(found, [1117, 3101]);
+    // What works wait for is not explained by the webhook of managed clusters, nor by one that only has to be renewed.
+    let mut apart = healthy();
+    read(&mut on_hub(&mut apart).works)[0].conditions.clear();
+    serves(&mut apart, 0, certificate(2024, 2025));
+    let found: Vec<u16> = judge(&apart, &[]).findings.iter().map(|finding| finding.id.0).collect();
+    assert_eq!(found, [1118, 5102]);
     // A lease of an API server that no longer has one is no sign of a cluster that stores nothing.
     let mut without = healthy();
     full(&mut on_managed(&mut without).storage);
     read(&mut on_managed(&mut without).storage).others = Some(parse(json!(FRESH)));
     assert_eq!(judge(&without, &[]).findings, []);
+}
+
+#[test]
+fn of_a_webhooks_certificate_it_is_told_where_it_is_when_it_ended_and_what_that_refuses() {
+    let found = |change: fn(&mut Snapshot)| {
+        let mut snapshot = healthy();
+        change(&mut snapshot);
+        judge(&snapshot, &[]).findings
+    };
+    let expired = found(|s| serves(s, 1, certificate(2024, 2025)));
+    let [expired] = expired.as_slice() else { panic!("{expired:#?}") };
+    let summary = "the certificate of webhook cluster-manager-work-webhook expired 424d ago";
+    assert_eq!((expired.severity, expired.summary.as_str()), (Severity::Error, summary));
+    let about: Vec<String> = expired.objects.iter().map(ToString::to_string).collect();
+    assert_eq!(about, ["Secret open-cluster-management-hub/work-webhook-serving-cert (hub)"]);
+    let seen = expired.evidence.join("\n");
+    for words in ["until 2025-01-01T00:00:00Z", "x509: certificate has expired", "create and update of manifestworks"] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+    assert!(!seen.contains("managedclusters") && !seen.contains("Ignore"), "{seen}");
+    // What is let through where the webhook fails is not refused.
+    let open = found(|s| {
+        let webhook = &mut read(&mut on_hub(s).webhooks)[0];
+        webhook.service = "open-cluster-management-hub/cluster-manager-registration-webhook".to_owned();
+        webhook.fails_open = true;
+        serves(s, 0, certificate(2024, 2025));
+    });
+    let one = open.iter().find(|finding| finding.id == Id(1118)).expect("it is found");
+    assert!(one.evidence.iter().any(|line| line == "but not where failurePolicy is Ignore: one"), "{one:#?}");
+    // It was not renewed in time, or was made by a clock that is ahead.
+    let late = found(|s| {
+        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("it is there");
+        (params.not_before, params.not_after) = (rcgen::date_time_ymd(2026, 2, 2), rcgen::date_time_ymd(2026, 3, 4));
+        let key = rcgen::KeyPair::generate().expect("it is there");
+        serves(s, 0, params.self_signed(&key).expect("it is there").der().to_vec());
+    });
+    assert_eq!((late[0].id, late[0].severity), (Id(1118), Severity::Warning));
+    assert!(late[0].summary.ends_with("ends in 2d12h and has not been renewed"), "{late:#?}");
+    let early = found(|s| serves(s, 0, certificate(2027, 2028)));
+    assert_eq!((early[0].id, early[0].severity), (Id(1118), Severity::Error));
+    assert!(early[0].summary.ends_with("is not valid before 2027-01-01T00:00:00Z"), "{early:#?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
 use e2e_tests::trouble_support::{AGENTS, KNOWN, TIME, apply, finds, finds_after, is_well, kubectl, look};
 use e2e_tests::{canaries, kubectl_ocm, object, run, until, until_within};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
 
 /// A Secret as it can be applied again.
@@ -42,6 +43,19 @@ fn patched(cluster: &Cluster, what: &[&str], fault: &Value, cure: &Value, with: 
 fn scaled(cluster: &Cluster, namespace: &str, name: &str, replicas: u32) {
     let replicas = format!("--replicas={replicas}");
     kubectl(cluster, &["scale", "deployment", name, "--namespace", namespace, &replicas]);
+}
+
+/// Lets the webhook of managed clusters have a certificate that has expired.
+fn expire_webhook(hub: &Cluster) {
+    let service = "cluster-manager-registration-webhook.open-cluster-management-hub.svc";
+    let mut params = CertificateParams::new(vec![service.to_owned()]).expect("a name");
+    (params.not_before, params.not_after) = (date_time_ymd(2023, 1, 1), date_time_ymd(2023, 1, 31));
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.self_signed(&key).expect("a certificate").pem();
+    let data = json!({"tls.crt": STANDARD.encode(certificate), "tls.key": STANDARD.encode(key.serialize_pem())});
+    let patch = format!("--patch={}", json!({"data": data}));
+    let what = ["secret", "registration-webhook-serving-cert", "--namespace", "open-cluster-management-hub"];
+    kubectl(hub, &[&["patch", "--type=merge", &patch], what.as_slice()].concat());
 }
 
 /// A command that goes on, and what it has written so far.
@@ -169,6 +183,10 @@ fn faults_of_a_joined_pair_are_found_and_gone_when_they_are_undone() {
         let found = finds(&cluster, hub, name, "OCM1102")["findings"][0]["consequences"].to_string();
         found.contains("OCM1106") && found.contains("OCM1108")
     });
+    // Nor does anybody renew the webhook's certificate. The operator does as soon as it is there again.
+    expire_webhook(hub);
+    let found = finds(&cluster, hub, name, "OCM1102")["findings"][0]["consequences"].to_string();
+    assert!(found.contains("OCM1118") && found.contains("until 2023-01-31T00:00:00Z"), "{found}");
     scaled(hub, operator[0], operator[1], 1);
     is_well(&cluster, hub, name);
 

@@ -3,7 +3,7 @@
 use super::definition::{Check, Rule};
 use super::{
     addons, addresses, admission, agent, exposure, hub, joining, leaving, life, policies, reporting, safety, serving,
-    settings, storage, tls, ways, works,
+    settings, storage, tls, ways, webhooks, works,
 };
 use crate::finding::Id;
 
@@ -14,6 +14,7 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
         serving::CHECKS,
         storage::OF_HUB,
         admission::CHECKS,
+        webhooks::CHECKS,
         agent::CHECKS,
         settings::CHECKS,
         ways::CHECKS,

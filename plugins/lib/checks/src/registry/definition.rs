@@ -127,6 +127,8 @@ pub enum Input {
     HubDeployments,
     /// Webhook configurations of the hub.
     Webhooks,
+    /// The certificates that webhooks of the hub serve with.
+    WebhookCertificates,
     /// The definitions of the hub whose versions a webhook converts.
     Conversions,
     /// The webhooks of others that can refuse registrations.

@@ -153,7 +153,7 @@ pub(super) const CHECKS: &[Check] = &[
                    deployOption.default of the ClusterManager, registrationWebhookConfiguration.bindConfiguration.hostNetwork \
                    (EKS with a network of its own). Of a hosted hub, \
                    address and port of deployOption.hosted must be ones that the hub's API server reaches. An expired \
-                   certificate of a webhook shows in `kubectl ocm tls-check`.",
+                   certificate of a webhook is OCM1118.",
             mended: "`kubectl get endpointslices -n open-cluster-management-hub` lists a ready address for each webhook.",
         },
     },

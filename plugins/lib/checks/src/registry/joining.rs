@@ -58,6 +58,7 @@ const AGENT_SIDE: &[Id] = &[
     Id(1108),
     Id(1109),
     Id(1117),
+    Id(1118),
     Id(6102),
 ];
 
@@ -171,6 +172,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(1108),
             Id(1109),
             Id(1117),
+            Id(1118),
         ],
         rule: Rule::Cluster(accepted),
         page: Page {

@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Leaving,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters],
-        after: &[Id(1106), Id(1116)],
+        after: &[Id(1106), Id(1116), Id(1118)],
         rule: Rule::Cluster(cluster_removed),
         page: Page {
             means: "The ManagedCluster is being deleted for a minute or more. Its conditions still read True/True/True; only the \

@@ -21,6 +21,7 @@ mod storage;
 mod subject;
 pub(crate) mod tls;
 mod ways;
+mod webhooks;
 mod workload;
 mod works;
 

@@ -79,7 +79,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Life,
         severity: Severity::Warning,
         inputs: &[Input::ManagedClusters, Input::Leases],
-        after: &[Id(1106), Id(1108), Id(1109), Id(3101), Id(3108), Id(1116)],
+        after: &[Id(1106), Id(1108), Id(1109), Id(3101), Id(3108), Id(1116), Id(1118)],
         rule: Rule::Cluster(taints_current),
         page: Page {
             means: "The ManagedCluster is Available, and has the taint unreachable or unavailable for five minutes or more: placements \

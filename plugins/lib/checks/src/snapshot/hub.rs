@@ -38,6 +38,8 @@ pub struct HubSide {
     pub deployments: Observed<Vec<Workload>>,
     /// The webhook configurations of Open Cluster Management and of the policy engine that a hub has to have.
     pub webhooks: Observed<Vec<WebhookFacts>>,
+    /// The certificates that those webhooks, and the one that converts add-ons, serve with.
+    pub serving: Observed<Vec<ServingFacts>>,
     /// The webhooks of others that are asked about registrations, and whose failure refuses them.
     pub admission: Observed<Vec<AdmissionFacts>>,
     /// The definitions whose versions a webhook converts, as if they were webhook configurations.
@@ -90,6 +92,20 @@ pub struct WebhookFacts {
     /// Who is asked in place of the Service; none: the Service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
+}
+
+/// The certificate that a webhook of the hub serves with, without its key.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServingFacts {
+    /// The namespace of the Secret that holds it.
+    pub namespace: String,
+    /// The Secret.
+    pub secret: String,
+    /// The Service of the webhook.
+    pub service: String,
+    /// The certificate: DER.
+    pub certificate: ByteString,
 }
 
 /// A webhook that is none of Open Cluster Management, and is asked about registrations: whatever its configuration is asked

@@ -61,6 +61,10 @@ fn hub(authority: &[u8]) -> Value {
             "authorities": [der(authority)]})
     };
     let ns = "open-cluster-management-hub";
+    let serving = |webhook: &str| {
+        json!({"namespace": ns, "secret": format!("{webhook}-webhook-serving-cert"),
+            "service": format!("cluster-manager-{webhook}-webhook"), "certificate": der(&certificate(2026, 2027))})
+    };
     json!({
         "server": "https://hub:6443", "context": "hub", "uid": "hub-uid", "authorities": [der(authority)],
         "storage": storage(),
@@ -79,6 +83,7 @@ fn hub(authority: &[u8]) -> Value {
         "deployments": {"read": [workload(ns, "cluster-manager-registration-controller", "registration"),
             workload(ns, "cluster-manager-registration-webhook", "registration")]},
         "webhooks": {"read": [webhook("one"), webhook("two")]},
+        "serving": {"read": [serving("registration"), serving("work")]},
         "admission": {"read": []},
         "conversions": {"read": [webhook("managedclusteraddons.addon.open-cluster-management.io")]},
         "caBundle": {"read": [der(authority)]},

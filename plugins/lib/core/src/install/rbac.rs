@@ -15,9 +15,9 @@ const STATUS: &str = "patch update";
 /// Secrets that the operator keeps.
 const SECRETS: &[&str] = &[
     secrets::SIGNER,
-    "registration-webhook-serving-cert",
-    "work-webhook-serving-cert",
-    "addon-webhook-serving-cert",
+    secrets::REGISTRATION_WEBHOOK_CERT,
+    secrets::WORK_WEBHOOK_CERT,
+    secrets::ADDON_WEBHOOK_CERT,
     "grpc-server-serving-cert",
     "placement-debug-serving-cert",
     "registration-controller-sa-kubeconfig",

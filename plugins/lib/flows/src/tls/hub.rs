@@ -245,9 +245,9 @@ async fn hosted_for(cluster: &Cluster, namespace: &str) -> Inventory {
 /// ClusterManager (`certrotationcontroller` of `pkg/operator/operators/clustermanager`).
 fn servers(manager: &str) -> [(&'static str, String, Purpose); 5] {
     [
-        ("registration-webhook-serving-cert", webhooks::REGISTRATION_SERVICE.to_owned(), Purpose::Webhook),
-        ("work-webhook-serving-cert", webhooks::WORK_SERVICE.to_owned(), Purpose::Webhook),
-        ("addon-webhook-serving-cert", webhooks::ADDON_SERVICE.to_owned(), Purpose::Webhook),
+        (secrets::REGISTRATION_WEBHOOK_CERT, webhooks::REGISTRATION_SERVICE.to_owned(), Purpose::Webhook),
+        (secrets::WORK_WEBHOOK_CERT, webhooks::WORK_SERVICE.to_owned(), Purpose::Webhook),
+        (secrets::ADDON_WEBHOOK_CERT, webhooks::ADDON_SERVICE.to_owned(), Purpose::Webhook),
         ("grpc-server-serving-cert", grpc::service(manager), Purpose::Grpc),
         ("placement-debug-serving-cert", format!("{manager}-placement"), Purpose::Placement),
     ]

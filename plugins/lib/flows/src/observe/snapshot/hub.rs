@@ -83,6 +83,13 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
             deployments(hub, &namespace, |_| true),
             // A hosted hub's webhooks are on another cluster than the hub's API, and its ClusterManager may be, too.
             webhooks::observe(hub, !elsewhere),
+            // Those of a hosted hub are beside its ClusterManager. Without one, nobody knows where they are.
+            async {
+                match managers.read().is_some_and(Vec::is_empty) {
+                    true => Observed::NotAsked,
+                    false => webhooks::serving(hub, &namespace).await,
+                }
+            },
             async { if elsewhere { Observed::NotAsked } else { conversions(hub).await } },
             grpc_service(hub, &namespace, managers.read().map(Vec::as_slice).unwrap_or_default()),
             ca_bundle(hub, &namespace),
@@ -103,9 +110,9 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
     };
     let itself = async { futures::join!(uid(hub), root_ca(hub), serves(hub), storage(hub)) };
     let (control_plane, fleet, (uid, root, serves, storage)) = futures::join!(control_plane, fleet, itself);
-    let (control, deployments, (webhooks, admission), conversions, grpc_service, ca_bundle, policy_engine, policies) =
+    let (control, deployments, of_webhooks, serving, conversions, grpc_service, ca_bundle, policy_engine, policies) =
         control_plane;
-    let (operator, leader) = control;
+    let ((operator, leader), (webhooks, admission)) = (control, of_webhooks);
     let ((clusters, requests, dropped_requests), leases, terminating, works, addons, registrations) = fleet;
     let mut authorities = hub.ca.clone().unwrap_or_default();
     authorities.extend(root.unwrap_or_default());
@@ -123,6 +130,7 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
         managers,
         deployments: deployments.into(),
         webhooks,
+        serving,
         admission,
         conversions,
         grpc_service,

@@ -7,23 +7,31 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::ListParams;
-use ocm_api::names::{namespaces, webhooks};
-use ocm_checks::snapshot::{AdmissionFacts, Observed, Trouble, WebhookFacts};
+use ocm_api::names::{namespaces, secrets, webhooks};
+use ocm_checks::snapshot::{AdmissionFacts, Observed, ServingFacts, Trouble, WebhookFacts};
 use ocm_core::name::is_cluster_name;
 use ocm_core::redact::redact;
 use ocm_core::{Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
 
-use super::kinds::Kind;
-use super::listing::{AT_ONCE, list};
+use super::kinds::{Kind, SECRETS};
+use super::listing::{AT_ONCE, list, trouble};
 
 const MUTATING: Kind = Kind::new("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
 const VALIDATING: Kind = Kind::new("admissionregistration.k8s.io", "validatingwebhookconfigurations");
 pub(super) const SLICES: Kind = Kind::new("discovery.k8s.io", "endpointslices");
+
+/// The Secrets that the hub's webhooks serve with, and their Services.
+const SERVING: [(&str, &str); 3] = [
+    (secrets::REGISTRATION_WEBHOOK_CERT, webhooks::REGISTRATION_SERVICE),
+    (secrets::WORK_WEBHOOK_CERT, webhooks::WORK_SERVICE),
+    (secrets::ADDON_WEBHOOK_CERT, webhooks::ADDON_SERVICE),
+];
 
 /// In how many namespaces Services of others are looked at.
 const NAMESPACES: usize = 8;
@@ -155,6 +163,37 @@ pub(super) async fn observe(
     (own, others(hub, in_the_way(mutating.iter().chain(&validating))).await.into())
 }
 
+/// The certificates that the hub's webhooks serve with: a request for each of their Secrets. What is missing has no pod that
+/// would serve, and is not told here.
+pub(super) async fn serving(hub: &Cluster, namespace: &str) -> Observed<Vec<ServingFacts>> {
+    let api: Api<Secret> = Api::namespaced(hub.client.clone(), namespace);
+    let reading = SERVING.into_iter().map(async |(name, service)| match api.get_opt(name).await {
+        Ok(found) => Ok(found.and_then(|secret| serving_facts(namespace, name, service, &secret))),
+        Err(error) => {
+            let rule = SECRETS.rule("get", Some(namespace));
+            Err(trouble(hub, format_args!("read Secret {namespace}/{name}"), error, rule))
+        }
+    });
+    match futures::future::try_join_all(reading).await {
+        Ok(found) => Observed::Read(found.into_iter().flatten().collect()),
+        // Dumps do not keep them: one of a hub is whole without.
+        Err(trouble) if trouble.reason == Reason::NotInDump => Observed::NotAsked,
+        Err(trouble) => Observed::Trouble(trouble),
+    }
+}
+
+/// The first certificate in a Secret, and nothing else of it; none: there is none that can be read.
+fn serving_facts(namespace: &str, name: &str, service: &str, secret: &Secret) -> Option<ServingFacts> {
+    let pem = secret.data.as_ref()?.get(secrets::TLS_CERT_KEY)?;
+    let (chain, _) = certificate::readable(&pem.0);
+    Some(ServingFacts {
+        namespace: namespace.to_owned(),
+        secret: name.to_owned(),
+        service: service.to_owned(),
+        certificate: ByteString(chain.into_iter().next()?),
+    })
+}
+
 async fn slices_of(hub: &Cluster, namespace: &str) -> Result<Vec<EndpointSlice>, Trouble> {
     let api: Api<EndpointSlice> = Api::namespaced(hub.client.clone(), namespace);
     list(hub, SLICES, Some(namespace), &api, ListParams::default(), Some).await
@@ -279,6 +318,26 @@ mod tests {
 
     fn rules(group: &str, resource: &str, operation: &str) -> Value {
         json!([{"apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": [operation]}])
+    }
+
+    #[test]
+    fn of_what_a_webhook_serves_with_its_own_certificate_is_kept_and_no_key() {
+        let made = ["own", "authority"].map(|name| rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap());
+        let [own, authority] = made.map(|made| made.cert);
+        let mut secret = Secret::default();
+        let facts = |secret: &Secret| serving_facts("hub", "s", "webhook", secret);
+        assert_eq!(facts(&secret), None);
+        let chain = format!("{}{}", own.pem(), authority.pem());
+        let values = [("tls.crt", chain.as_str()), ("tls.key", "canary")];
+        secret.data = Some(values.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec()))).into());
+        let found = facts(&secret).unwrap();
+        assert_eq!(found.certificate.0, own.der().to_vec());
+        assert_eq!((found.namespace.as_str(), found.secret.as_str(), found.service.as_str()), ("hub", "s", "webhook"));
+        let text = serde_json::to_string(&found).unwrap();
+        let key = serde_json::to_string(&ByteString(b"canary".to_vec())).unwrap();
+        assert!(!text.contains("canary") && !text.contains(key.trim_matches('"')), "{text}");
+        secret.data = Some([("tls.crt".to_owned(), ByteString(b"none".to_vec()))].into());
+        assert_eq!(facts(&secret), None);
     }
 
     #[test]
