@@ -23,6 +23,8 @@ pub(crate) async fn read(from: &[Source], clusters: Vec<String>, all: bool, ui: 
         Some((input, text)) => {
             let mut snapshot = bundle::read(&input.name, text)?;
             if !clusters.is_empty() {
+                // What was left out where nobody named it is in it, too.
+                snapshot.unnamed = false;
                 within(&snapshot, &clusters)?;
                 snapshot.clusters = clusters;
             }

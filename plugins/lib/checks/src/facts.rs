@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::conditions::{self, managed_cluster};
-use ocm_api::names::{annotations, identity, secrets};
+use ocm_api::names::{annotations, identity, labels, secrets};
 use ocm_api::operator::{KubeConfigSecret, RegistrationAuthType};
 use ocm_api::{Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
 use ocm_core::certificate::Certificate;
@@ -36,6 +37,9 @@ pub struct Facts<'a> {
     pub now: Timestamp,
     /// Every cluster that is looked at.
     pub clusters: BTreeMap<&'a str, Cluster<'a>>,
+    /// The clusters that nobody named and that are not looked at, for their agents register with another hub: the address of
+    /// that one.
+    pub left_out: BTreeMap<&'a str, &'a str>,
 }
 
 /// What a snapshot has of one cluster.
@@ -86,8 +90,11 @@ impl<'a> Facts<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Self {
         let now = snapshot.observed.0;
         let mut clusters: BTreeMap<&str, Cluster<'_>> = BTreeMap::new();
-        let asked: BTreeSet<&str> = snapshot.clusters.iter().map(String::as_str).collect();
-        let wanted = |name: &str| asked.is_empty() || asked.contains(name);
+        let is_unnamed = snapshot.unnamed || snapshot.clusters.is_empty();
+        let left_out = if is_unnamed { of_other_hubs(snapshot) } else { BTreeMap::new() };
+        let asked = snapshot.clusters.iter().map(String::as_str);
+        let asked: BTreeSet<&str> = asked.filter(|name| !left_out.contains_key(name)).collect();
+        let wanted = |name: &str| (asked.is_empty() || asked.contains(name)) && !left_out.contains_key(name);
         for name in asked.iter().copied() {
             clusters.entry(name).or_default();
         }
@@ -118,7 +125,7 @@ impl<'a> Facts<'a> {
             cluster.requests.sort_by_key(|request| std::cmp::Reverse(request.created));
             cluster.addon_requests.sort_by_key(|request| std::cmp::Reverse(request.created));
         }
-        Self { snapshot, now, clusters }
+        Self { snapshot, now, clusters, left_out }
     }
 
     /// The pod whose process has ended and holds a lease that still lasts: what has run out is taken over by whoever runs.
@@ -142,6 +149,33 @@ fn is_elsewhere(snapshot: &Snapshot, agent: &Agent<'_>) -> bool {
     let secret = agent.side.bootstrap.read().and_then(Option::as_ref);
     let likeness = snapshot.hub.as_ref().zip(secret).and_then(|(hub, secret)| likeness(hub, secret));
     likeness == Some(Likeness::OtherHub)
+}
+
+/// The names under which agents register with another hub than the one that was looked at, and its address: none of them if
+/// no other agent may be one of this hub, nor those of which this hub has something.
+fn of_other_hubs(snapshot: &Snapshot) -> BTreeMap<&str, &str> {
+    let (Some(hub), Some(managed)) = (&snapshot.hub, &snapshot.managed) else { return BTreeMap::new() };
+    // None: one of the agents of the name may be of this hub.
+    let mut names: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    for (name, agent) in agents(managed, snapshot) {
+        let secret = agent.side.bootstrap.read().and_then(Option::as_ref);
+        let server = secret.and_then(|secret| secret.kubeconfig.as_ref()).map(|found| found.server.as_str());
+        let server = server.filter(|_| !agent.has_several_hubs() && is_elsewhere(snapshot, &agent));
+        names.entry(name).and_modify(|known| *known = known.and(server)).or_insert(server);
+    }
+    if names.values().all(Option::is_some) {
+        return BTreeMap::new();
+    }
+    let is_known = |name: &str| {
+        let is_labelled = |request: &CertificateSigningRequest| {
+            let labels = request.metadata.labels.as_ref();
+            labels.and_then(|labels| labels.get(labels::CLUSTER_NAME)).is_some_and(|label| label == name)
+        };
+        all(&hub.clusters).iter().any(|cluster| cluster.metadata.name.as_deref() == Some(name))
+            || all(&hub.requests).iter().any(is_labelled)
+    };
+    let others = names.into_iter().filter_map(|(name, server)| Some((name, server?)));
+    others.filter(|(name, _)| !is_known(name)).collect()
 }
 
 /// Whether two agents are known to register with different hubs: neither an address nor an authority is the same.

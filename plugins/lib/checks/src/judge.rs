@@ -29,8 +29,8 @@ pub struct Report {
     pub unknown: Vec<Unknown>,
     /// What was left out.
     pub skipped: Vec<Skipped>,
-    /// Where a pod beside an agent sees the way to the hub otherwise than this machine, and that is no finding; and which
-    /// suppressions have ended, or are none.
+    /// Where a pod beside an agent sees the way to the hub otherwise than this machine, and that is no finding; which clusters
+    /// are left out, for they are of another hub; and which suppressions have ended, or are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -101,6 +101,9 @@ pub fn judge(snapshot: &Snapshot, suppressions: &[Suppression]) -> Report {
         Some(format!("{}: {}", cluster.name, crate::registry::difference(&agent)?))
     };
     let mut notes: Vec<String> = facts.clusters.values().filter_map(reached).collect();
+    notes.extend(facts.left_out.iter().map(|(name, server)| {
+        format!("{name} is left out: its agent registers at another hub, {server}; name it to have it looked at")
+    }));
     notes.extend(crate::suppress::idle(&suppressions, wrong, facts.now));
     Report {
         notes,

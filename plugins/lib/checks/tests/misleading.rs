@@ -726,6 +726,57 @@ fn one_name_on_two_hubs_is_nobodys_harm() {
     assert_eq!(ids(&judge(&snapshot, &[])), [2104]);
 }
 
+/// A second agent of the managed cluster, which registers as `c2` at another hub.
+fn of_two_hubs(snapshot: &mut Snapshot) {
+    let managed = on_managed(snapshot);
+    let (mut second, mut side) = (read(&mut managed.klusterlets)[0].clone(), managed.agents[0].clone());
+    (second.metadata.name, second.metadata.uid) = (Some("second".to_owned()), Some("second-uid".to_owned()));
+    (second.spec.namespace, second.spec.cluster_name) = (Some("second".to_owned()), Some("c2".to_owned()));
+    (side.klusterlet, side.namespace) = ("second".to_owned(), "second".to_owned());
+    read(&mut side.identity).as_mut().expect("it is there").cluster = Some("c2".to_owned());
+    for secret in [&mut side.bootstrap, &mut side.identity] {
+        let kubeconfig = read(secret).as_mut().and_then(|secret| secret.kubeconfig.as_mut()).expect("it is there");
+        kubeconfig.server = "https://other:6443".to_owned();
+        kubeconfig.authorities = vec![ByteString(b"another".to_vec())];
+    }
+    read(&mut managed.klusterlets).push(second);
+    managed.agents.push(side);
+}
+
+#[test]
+fn an_agent_of_another_hub_is_left_out_where_nobody_names_its_cluster() {
+    let mut snapshot = healthy();
+    of_two_hubs(&mut snapshot);
+    let all = judge(&snapshot, &[]);
+    // As without a name, where the managed cluster tells which clusters there are.
+    (snapshot.clusters, snapshot.unnamed) = (vec!["c1".to_owned(), "c2".to_owned()], true);
+    for report in [all, judge(&snapshot, &[])] {
+        let names: Vec<&str> = report.clusters.iter().map(|standing| standing.name.as_str()).collect();
+        assert_eq!((ids(&report), names), (vec![], vec!["c1"]));
+        let note =
+            "c2 is left out: its agent registers at another hub, https://other:6443; name it to have it looked at";
+        assert_eq!(report.notes, [note]);
+    }
+    // Whoever names it is told, and so is everybody if the hub has something of it, or if no agent is of this hub.
+    let told = |snapshot: &Snapshot| (ids(&judge(snapshot, &[])).contains(&2110), judge(snapshot, &[]).notes.len());
+    let mut named = snapshot.clone();
+    named.unnamed = false;
+    assert_eq!(told(&named), (true, 0));
+    let causes = judge(&named, &[]).findings;
+    assert_eq!(causes.iter().map(|finding| finding.id.0).collect::<Vec<_>>(), [2110], "{causes:#?}");
+    let mut known = snapshot.clone();
+    let mut second = read(&mut on_hub(&mut known).clusters)[0].clone();
+    second.metadata.name = Some("c2".to_owned());
+    read(&mut on_hub(&mut known).clusters).push(second);
+    assert_eq!(told(&known), (true, 0));
+    let mut elsewhere = snapshot;
+    let kubeconfig = on_managed(&mut elsewhere).agents[1].bootstrap.clone();
+    agent(&mut elsewhere).bootstrap = kubeconfig;
+    (on_hub(&mut elsewhere).requests, on_hub(&mut elsewhere).leases) =
+        (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    assert_eq!(told(&elsewhere), (true, 0));
+}
+
 #[test]
 fn an_agent_that_has_turned_to_another_hub_of_its_list_is_well() {
     let list = |names: &[&str]| {

@@ -123,5 +123,15 @@ pub async fn observe(
         _ => Probed::default(),
     };
     let Probed { here: probes, in_cluster } = probes;
-    Ok(Snapshot { format: FORMAT, observed: Time(now), clock: None, clusters, hub, managed: side, probes, in_cluster })
+    Ok(Snapshot {
+        format: FORMAT,
+        observed: Time(now),
+        clock: None,
+        clusters,
+        unnamed: names.is_empty() && !all,
+        hub,
+        managed: side,
+        probes,
+        in_cluster,
+    })
 }

@@ -24,6 +24,9 @@ pub struct Snapshot {
     /// The clusters that were asked about; empty: all.
     #[serde(default)]
     pub clusters: Vec<String>,
+    /// Whether nobody named them: they are those that the managed cluster registers, at whatever hub.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unnamed: bool,
     /// The hub; none: nobody looked at one.
     #[serde(default)]
     pub hub: Option<HubSide>,
