@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::conditions::{self, managed_cluster};
-use ocm_api::names::{annotations, identity, labels, secrets};
+use ocm_api::names::{annotations, identity, labels, namespaces, secrets};
 use ocm_api::operator::{KubeConfigSecret, RegistrationAuthType};
-use ocm_api::{Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
+use ocm_api::{ClusterManager, Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
+use ocm_core::install::health;
 use ocm_core::join::fallback::FALLBACK_OF;
 use ocm_core::kubeconfig::{HUB_UID, HubAddress, Likeness};
 use ocm_core::phase::{Phase, Standing, standing};
@@ -176,6 +177,20 @@ fn of_other_hubs(snapshot: &Snapshot) -> BTreeMap<&str, &str> {
     };
     let others = names.into_iter().filter_map(|(name, server)| Some((name, server?)));
     others.filter(|(name, _)| !is_known(name)).collect()
+}
+
+/// The ClusterManager of the hub that was looked at. A cluster can run the pods of other hubs, too, which are hosted there:
+/// what is hosted is the hub's own only where nothing else is.
+pub fn own_manager(managers: &[ClusterManager]) -> Option<&ClusterManager> {
+    managers.iter().find(|manager| !health::is_hosted(manager)).or_else(|| managers.first())
+}
+
+/// The namespace of the pods of a hub. Upstream: `ClusterManagerNamespace`.
+pub fn namespace_of(manager: &ClusterManager) -> &str {
+    match health::is_hosted(manager) {
+        true => manager.metadata.name.as_deref().unwrap_or_default(),
+        false => namespaces::HUB,
+    }
 }
 
 /// Whether two agents are known to register with different hubs: neither an address nor an authority is the same.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{FRESH, NOW, OLD, agent, condition, healthy, on_hub, on_managed, request};
+use common::{FRESH, NOW, OLD, agent, condition, healthy, on_hub, on_managed, request, workload};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -559,6 +559,65 @@ fn a_hosted_hub_is_not_installed_a_second_time() {
     assert_eq!(judge(&snapshot, &[]).findings[0].id, Id(1101));
 }
 
+/// The pods of another hub run beside those of this one: its ClusterManager is in mode Hosted, and is listed first.
+fn hosts_another(snapshot: &mut Snapshot) {
+    let hub = on_hub(snapshot);
+    let mut another = read(&mut hub.managers)[0].clone();
+    another.metadata.name = Some("another".to_owned());
+    another.spec.deploy_option = parse(json!({"mode": "Hosted"}));
+    let applied = &mut another.status.as_mut().expect("it is there").generations[0];
+    (applied.namespace, applied.name) = (Some("another".to_owned()), "another-registration-controller".to_owned());
+    read(&mut hub.managers).insert(0, another);
+    let name = "another-registration-controller";
+    read(&mut hub.deployments).push(parse(workload("another", name, "registration")));
+}
+
+/// The ClusterManager offers the driver grpc behind a load balancer, and has the server for it.
+fn offers_grpc(snapshot: &mut Snapshot, manager: usize, namespace: &str) {
+    let hub = on_hub(snapshot);
+    let manager = &mut read(&mut hub.managers)[manager];
+    manager.spec.registration_configuration =
+        parse(json!({"registrationDrivers": [{"authType": "csr"}, {"authType": "grpc"}]}));
+    manager.spec.server_configuration =
+        parse(json!({"endpointsExposure": [{"protocol": "grpc", "grpc": {"type": "loadBalancer"}}]}));
+    let name = format!("{}-grpc-server", manager.metadata.name.as_deref().expect("it is there"));
+    read(&mut hub.deployments).push(parse(workload(namespace, &name, "registration")));
+}
+
+#[test]
+fn a_hub_is_not_taken_for_another_one_whose_pods_run_beside_its_own() {
+    let mut snapshot = healthy();
+    hosts_another(&mut snapshot);
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+    // What is missing in the namespace of one is not made up for by what is in that of the other.
+    let mut missing = snapshot.clone();
+    read(&mut on_hub(&mut missing).deployments).last_mut().expect("it is there").namespace =
+        "open-cluster-management-hub".to_owned();
+    let finding = found(&missing, 1106).expect("it is found");
+    assert_eq!(finding.objects[0].to_string(), "Deployment another/another-registration-controller (hub)");
+    // Which driver there is, is a matter of the hub that the agent registers with.
+    let (own, hub) = (1, "open-cluster-management-hub");
+    offers_grpc(&mut snapshot, own, hub);
+    let mut by_grpc = snapshot.clone();
+    read(&mut on_managed(&mut by_grpc).klusterlets)[0].spec.registration_configuration =
+        parse(json!({"registrationDriver": {"authType": "grpc"}}));
+    assert!(found(&by_grpc, 2118).is_none());
+    // Nor does the other's load balancer say anything of this one's.
+    offers_grpc(&mut snapshot, 0, "another");
+    let waits = |namespace: &str, manager: &str| {
+        parse(json!({"namespace": namespace, "name": format!("{manager}-grpc-server"), "type": "LoadBalancer"}))
+    };
+    on_hub(&mut snapshot).grpc_service = Observed::Read(Some(waits("another", "another")));
+    let told = |snapshot: &Snapshot| {
+        let report = judge(snapshot, &[]);
+        let of_balancer = report.findings.into_iter().filter(|finding| finding.id == Id(1112));
+        of_balancer.flat_map(|finding| finding.objects).map(|object| object.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&snapshot), ["Service another/another-grpc-server (hub)"]);
+    on_hub(&mut snapshot).grpc_service = Observed::Read(Some(waits(hub, "cluster-manager")));
+    assert_eq!(told(&snapshot), ["Service open-cluster-management-hub/cluster-manager-grpc-server (hub)"]);
+}
+
 #[test]
 fn without_the_right_to_read_clusters_nothing_is_said_of_them() {
     let mut snapshot = healthy();
@@ -983,6 +1042,8 @@ fn a_request_that_the_grpc_server_sent_may_name_its_user() {
     asks["spec"]["username"] = json!("system:serviceaccount:hosted:grpc-server-sa");
     requests(&mut snapshot, &[asks.clone()]);
     assert!(found(&snapshot, 7105).is_some());
+    hosts_another(&mut snapshot);
+    assert!(found(&snapshot, 7105).is_some(), "the server of a hub that is hosted here sends nothing here");
     on_hub(&mut snapshot).managers = Observed::Read(Vec::new());
     assert!(found(&snapshot, 7105).is_none());
 }

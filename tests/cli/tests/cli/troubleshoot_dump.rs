@@ -569,6 +569,46 @@ fn a_hub_is_not_another_one_for_what_its_dump_does_not_tell() {
 }
 
 #[test]
+fn a_hub_is_not_taken_for_another_one_that_is_hosted_beside_it() {
+    let of_hub = |namespace: &str, name: &str| {
+        json!([{"group": "apps", "version": "v1", "resource": "deployments", "namespace": namespace, "name": name,
+            "lastGeneration": 1}])
+    };
+    let (own, another) = ("cluster-manager-registration-controller", "another-registration-controller");
+    // The other one is listed first.
+    let objects = changed(hub(), |all| {
+        find(all, "ClusterManager", "cluster-manager")["status"]["generations"] =
+            of_hub("open-cluster-management-hub", own);
+        let status = json!({"observedGeneration": 1, "conditions": [condition("Applied", "True")],
+            "generations": of_hub("another", another)});
+        let more = json!({"spec": {"deployOption": {"mode": "Hosted"}}, "status": status});
+        all.push(object("operator.open-cluster-management.io/v1", "ClusterManager", "", "another", more));
+        all.push(object("v1", "Namespace", "", "another", json!({"status": {"phase": "Active"}})));
+        all.push(deployment("another", another));
+    });
+    let look = |objects: &Objects| {
+        let server = server(objects);
+        let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+        troubleshoot(&cli, &["--context", "hub", "-o", "json"])
+    };
+    let well = look(&objects);
+    assert!(well.exit == 0 && found(&report(&well)).is_empty(), "{well}");
+    let missing = look(&changed(objects, |all| remove(all, "Deployment", another)));
+    let findings = report(&missing)["findings"].clone();
+    assert_eq!(findings.as_array().map(Vec::len), Some(1), "{missing}");
+    assert_eq!((&findings[0]["id"], &findings[0]["objects"][0]["namespace"]), (&json!("OCM1106"), &json!("another")));
+    // The webhooks are the hub's own.
+    let name = "manifestworkvalidators.admission.work.open-cluster-management.io";
+    let objects = changed(hub(), |all| {
+        let more = json!({"spec": {"deployOption": {"mode": "Hosted"}},
+            "status": {"observedGeneration": 1, "conditions": [condition("Applied", "True")]}});
+        all.push(object("operator.open-cluster-management.io/v1", "ClusterManager", "", "another", more));
+        remove(all, "ValidatingWebhookConfiguration", name);
+    });
+    assert!(found(&report(&look(&objects))).iter().any(|name| name.starts_with("OCM1107")), "it is missing");
+}
+
+#[test]
 fn what_a_dump_lacks_is_neither_missing_nor_well() {
     for (state, objects) in hubs().into_iter().chain(manageds()) {
         let cli = Cli::new();

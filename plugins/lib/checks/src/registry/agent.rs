@@ -936,7 +936,7 @@ fn token_may_register(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 fn driver_enabled(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     let managers = facts.snapshot.hub.as_ref().and_then(|hub| hub.managers.read());
-    let Some(manager) = managers.and_then(|managers| managers.first()) else {
+    let Some(manager) = managers.and_then(|managers| facts::own_manager(managers)) else {
         return Outcome::skip("the hub has no ClusterManager");
     };
     let of_hub = manager.spec.registration_configuration.as_ref();

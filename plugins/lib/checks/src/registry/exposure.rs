@@ -162,8 +162,9 @@ fn lie(request: &Request, cluster: &str, is_grpc_server: impl Fn(&str) -> bool) 
 
 fn requests_say_what_they_are(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let managers = facts.snapshot.hub.as_ref().and_then(|hub| hub.managers.read());
-    // The server of a hosted hub is in a namespace that may not be known here.
-    let is_elsewhere = managers.is_none_or(|managers| managers.is_empty() || managers.iter().any(health::is_hosted));
+    // The server of a hosted hub is in a namespace that may not be known here. Those of others, whose pods run beside the hub's
+    // own, send nothing here.
+    let is_elsewhere = managers.is_none_or(|managers| managers.iter().all(health::is_hosted));
     let is_grpc_server = |user: &str| {
         user == identity::GRPC_SERVER_USER
             || (is_elsewhere && user.starts_with("system:serviceaccount:") && user.ends_with(":grpc-server-sa"))

@@ -8,7 +8,7 @@ use super::next::RESTART;
 use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
 use crate::causes;
-use crate::facts::Facts;
+use crate::facts::{Facts, namespace_of};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, Side, Workload};
 
@@ -336,9 +336,10 @@ const ALWAYS: [&str; 4] =
 
 fn hub_components_run(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let deployments = hub.deployments.read().map(Vec::as_slice).unwrap_or_default();
-    // Others may have Deployments in the namespace, too.
+    // Others may have Deployments in the namespace, too, and every hub has its own namespace.
     let own = |workload: &&Workload| {
-        let prefixes = managers(hub).iter().filter_map(|manager| manager.metadata.name.as_deref());
+        let here = managers(hub).iter().filter(|manager| namespace_of(manager) == workload.namespace);
+        let prefixes = here.filter_map(|manager| manager.metadata.name.as_deref());
         let mut prefixes = prefixes.filter_map(|prefix| workload.name.strip_prefix(prefix));
         managers(hub).is_empty() || prefixes.any(|rest| rest.starts_with('-'))
     };
@@ -355,7 +356,9 @@ fn hub_components_run(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             false => related.contains(&name),
         };
         let applied = applied.filter(|applied| applied.resource == "deployments" && wanted(&applied.name));
-        let missing = applied.filter(|applied| !deployments.iter().any(|known| known.name == applied.name));
+        let is_there =
+            |name: &str| deployments.iter().any(|known| known.name == name && known.namespace == namespace_of(manager));
+        let missing = applied.filter(|applied| !is_there(&applied.name));
         findings.extend(missing.map(|applied| {
             Finding::error(format!("Deployment {} of the hub is missing", applied.name))
                 .on(Side::Hub, "Deployment", applied.namespace.as_deref(), &applied.name)

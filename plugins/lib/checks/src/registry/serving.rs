@@ -8,7 +8,7 @@ use ocm_core::install::health;
 
 use super::next::RESTART;
 use super::{Category, Check, Input, Page, Rule};
-use crate::facts::Facts;
+use crate::facts::{Facts, namespace_of};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, ServiceFacts, Side, WebhookFacts};
 use crate::text;
@@ -116,9 +116,10 @@ fn grpc_server_exposed(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             )
         };
         let server = format!("{name}-grpc-server");
-        if !deployments.iter().any(|workload| workload.name == server) {
+        let own = namespace_of(manager);
+        if !deployments.iter().any(|workload| workload.name == server && workload.namespace == own) {
             let finding = Finding::error("the hub lists the driver grpc, and has no gRPC server")
-                .seen(format!("there is no Deployment {server}"))
+                .seen(format!("there is no Deployment {server} in namespace {own}"))
                 .because("the operator has not made it: it is behind, or of a release without gRPC");
             return Some(about(finding));
         }
@@ -135,7 +136,9 @@ fn grpc_server_exposed(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         let is_balanced = |one: &&ocm_api::operator::EndpointExposure| {
             one.grpc.as_ref().is_some_and(|endpoint| endpoint.type_ == EndpointType::LoadBalancer)
         };
+        // That of another hub tells nothing of this one.
         let service = hub.grpc_service.read().and_then(Option::as_ref);
+        let service = service.filter(|service| service.name == server && service.namespace == own);
         let ServiceFacts { namespace, name: service, addresses, .. } =
             service.filter(|_| exposures.iter().any(is_balanced))?;
         addresses.is_empty().then(|| {

@@ -6,7 +6,7 @@ use ocm_core::duration::human;
 
 use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
-use crate::facts::{Agent, Cluster, Facts};
+use crate::facts::{Agent, Cluster, Facts, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::Side;
 use crate::text;
@@ -225,8 +225,9 @@ fn aws_arns_agree(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let registration = agent.klusterlet.spec.registration_configuration.as_ref();
     let own = registration.and_then(|registration| registration.registration_driver.as_ref()?.aws_irsa.as_ref());
     let Some(own) = own else { return Outcome::skip("the Klusterlet names no ARNs") };
-    let managers = facts.snapshot.hub.as_ref().and_then(|hub| hub.managers.read()).into_iter().flatten();
-    let drivers = managers.flat_map(|manager| manager.spec.registration_configuration.iter());
+    let managers = facts.snapshot.hub.as_ref().and_then(|hub| hub.managers.read());
+    let manager = managers.and_then(|managers| own_manager(managers));
+    let drivers = manager.into_iter().flat_map(|manager| manager.spec.registration_configuration.iter());
     let drivers = drivers.flat_map(|registration| &registration.registration_drivers);
     let hubs: Vec<&str> = drivers.filter_map(|driver| driver.aws_irsa.as_ref()?.hub_cluster_arn.as_deref()).collect();
     let noted = cluster

@@ -1,13 +1,13 @@
 //! 2125 and on: what stands between an agent and its hub besides the hub's own answers.
 
 use ocm_api::ClusterManager;
-use ocm_api::names::{namespaces, secrets};
+use ocm_api::names::secrets;
 use ocm_api::operator::EndpointType;
 
 use super::next::AGENT_LOGS;
 use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
-use crate::facts::{Agent, Cluster, Facts};
+use crate::facts::{Agent, Cluster, Facts, namespace_of, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{GrpcFacts, HubSide, NetworkPolicyFacts, Side, Workload};
 use crate::text;
@@ -68,13 +68,16 @@ fn dialled<'a>(facts: &Facts<'_>, agent: &Agent<'a>) -> Option<&'a GrpcFacts> {
 /// The hosts that the certificate of a hub's gRPC server is made for; none: not all of them are known.
 fn hosts(manager: &ClusterManager, hub: &HubSide) -> Option<Vec<String>> {
     let name = manager.metadata.name.as_deref().unwrap_or_default();
-    let mut hosts = vec![format!("{name}-grpc-server.{}.svc", namespaces::HUB)];
+    let (server, namespace) = (format!("{name}-grpc-server"), namespace_of(manager));
+    let service = hub.grpc_service.read().and_then(Option::as_ref);
+    let service = service.filter(|service| service.name == server && service.namespace == namespace);
+    let mut hosts = vec![format!("{server}.{namespace}.svc")];
     let exposures = manager.spec.server_configuration.iter().flat_map(|server| &server.endpoints_exposure);
     for endpoint in exposures.filter_map(|exposure| exposure.grpc.as_ref()) {
         let given = match endpoint.type_ {
             EndpointType::Hostname => endpoint.hostname.as_ref().map(|config| config.host.clone()),
             EndpointType::LoadBalancer => {
-                hosts.extend(hub.grpc_service.read()?.as_ref()?.addresses.clone());
+                hosts.extend(service?.addresses.clone());
                 endpoint.load_balancer.as_ref().and_then(|config| config.host.clone())
             }
             _ => Some(endpoint.route.as_ref()?.host.clone()?),
@@ -90,7 +93,7 @@ fn grpc_server_known(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         return Outcome::Pass;
     }
     let Some(hub) = &facts.snapshot.hub else { return Outcome::skip("the hub was not looked at") };
-    let Some(manager) = hub.managers.read().and_then(|managers| managers.first()) else {
+    let Some(manager) = hub.managers.read().and_then(|managers| own_manager(managers)) else {
         return Outcome::skip("the hub has no ClusterManager");
     };
     let Some(dialled) = dialled(facts, &agent) else { return Outcome::skip("there is no config.yaml to compare") };
@@ -103,7 +106,8 @@ fn grpc_server_known(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let bundle = hub.ca_bundle.read().and_then(Option::as_ref).filter(|bundle| !bundle.is_empty());
     let trusts = |bundle: &Vec<_>| dialled.authorities.iter().any(|authority| bundle.contains(authority));
     let server = format!("{}-grpc-server", manager.metadata.name.as_deref().unwrap_or_default());
-    let is_missing = |all: &Vec<Workload>| !all.iter().any(|workload| workload.name == server);
+    let is_server = |workload: &Workload| workload.name == server && workload.namespace == namespace_of(manager);
+    let is_missing = |all: &Vec<Workload>| !all.iter().any(is_server);
     let finding = if hub.deployments.read().is_some_and(is_missing) {
         Finding::error("the hub has no gRPC server that the agent could dial")
             .seen(format!("there is no Deployment {server}"))

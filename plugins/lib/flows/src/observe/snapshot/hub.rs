@@ -18,6 +18,7 @@ use ocm_api::names::{
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::work::ManifestWorkStatus;
 use ocm_api::{ClusterManager, HubPolicy, ManagedCluster, ManagedClusterAddOn, ManifestWork, Registration, conditions};
+use ocm_checks::facts::{namespace_of, own_manager};
 use ocm_checks::snapshot::{
     HubSide, LeaseFacts, NamespaceFacts, Observed, ServiceFacts, Trouble, WebhookFacts, WorkFacts, Workload,
 };
@@ -68,10 +69,11 @@ const LONGEST_USER: usize = 1024;
 /// them or not. What cannot be read says why.
 pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[String]) -> HubSide {
     let managers = managers(hub).await;
-    let hosted = managers.read().and_then(|managers| managers.iter().find(|manager| health::is_hosted(manager)));
-    let hosted = hosted.and_then(|manager| manager.metadata.name.clone());
-    let elsewhere = hosted.is_some() || managers.read().is_some_and(Vec::is_empty);
-    let namespace = hosted.unwrap_or_else(|| namespaces::HUB.to_owned());
+    let known = managers.read().map(Vec::as_slice).unwrap_or_default();
+    let elsewhere = managers.read().is_some_and(|managers| managers.iter().all(health::is_hosted));
+    let namespace = own_manager(known).map_or(namespaces::HUB, namespace_of);
+    // Those of hubs that are hosted here, too.
+    let every: BTreeSet<&str> = known.iter().map(namespace_of).chain([namespace]).collect();
     let operator = async {
         let operator = operator(hub, operators::CLUSTER_MANAGER).await;
         let leader = leader(hub, operator.read().map_or(namespaces::OPERATOR, |found| found.namespace.as_str())).await;
@@ -80,19 +82,19 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
     let control_plane = async {
         futures::join!(
             operator,
-            deployments(hub, &namespace, |_| true),
+            deployments_of(hub, every),
             // A hosted hub's webhooks are on another cluster than the hub's API, and its ClusterManager may be, too.
             webhooks::observe(hub, !elsewhere),
             // Those of a hosted hub are beside its ClusterManager. Without one, nobody knows where they are.
             async {
                 match managers.read().is_some_and(Vec::is_empty) {
                     true => Observed::NotAsked,
-                    false => webhooks::serving(hub, &namespace).await,
+                    false => webhooks::serving(hub, namespace).await,
                 }
             },
             async { if elsewhere { Observed::NotAsked } else { conversions(hub).await } },
-            grpc_service(hub, &namespace, managers.read().map(Vec::as_slice).unwrap_or_default()),
-            ca_bundle(hub, &namespace),
+            grpc_service(hub, known),
+            ca_bundle(hub, namespace),
             engine(hub),
             hub_policies(hub),
         )
@@ -248,14 +250,24 @@ struct ExposedSpec {
     type_: String,
 }
 
-/// The Service of the gRPC server. Without the driver grpc there is none to look for.
-async fn grpc_service(hub: &Cluster, namespace: &str, managers: &[ClusterManager]) -> Observed<Option<ServiceFacts>> {
+/// The Deployments of these namespaces.
+async fn deployments_of(hub: &Cluster, namespaces: BTreeSet<&str>) -> Result<Vec<Workload>, Trouble> {
+    let reading = namespaces.into_iter().map(async |namespace| deployments(hub, namespace, |_| true).await);
+    let found = futures::future::try_join_all(reading).await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The Service of the gRPC server: of the hub's own, or else of the first one that is hosted here. Without the driver grpc there
+/// is none to look for.
+async fn grpc_service(hub: &Cluster, managers: &[ClusterManager]) -> Observed<Option<ServiceFacts>> {
     let has_grpc = |manager: &&ClusterManager| {
         let registration = manager.spec.registration_configuration.iter();
         let mut drivers = registration.flat_map(|of| &of.registration_drivers);
         drivers.any(|driver| driver.auth_type == RegistrationAuthType::Grpc)
     };
-    let Some(manager) = managers.iter().find(has_grpc) else { return Observed::NotAsked };
+    let own = own_manager(managers).filter(has_grpc);
+    let Some(manager) = own.or_else(|| managers.iter().find(has_grpc)) else { return Observed::NotAsked };
+    let namespace = namespace_of(manager);
     let api: Api<Exposed> = Api::namespaced_with(hub.client.clone(), namespace, &ApiResource::erase::<Service>(&()));
     let name = format!("{}-grpc-server", manager.metadata.name.as_deref().unwrap_or_default());
     let found = match api.get_opt(&name).await {
