@@ -11,8 +11,8 @@ use ocm_checks::chain::Way;
 use ocm_checks::finding::{Finding, Id, Next, Severity};
 use ocm_checks::judge::{Report, judge};
 use ocm_checks::snapshot::{
-    AdmissionFacts, Answer, Credential, GrpcFacts, KubeconfigFacts, LeaseFacts, NetworkPolicyFacts, Observed, Probe,
-    SecretFacts, Snapshot, Trouble,
+    AdmissionFacts, Answer, AppliedWorkFacts, Credential, GrpcFacts, KubeconfigFacts, LeaseFacts, NetworkPolicyFacts,
+    Observed, Probe, SecretFacts, Snapshot, Trouble,
 };
 use ocm_core::Reason;
 use ocm_core::workload::Health;
@@ -783,6 +783,34 @@ fn one_name_on_two_hubs_is_nobodys_harm() {
     // The same hub is another matter.
     on_managed(&mut snapshot).agents[1].bootstrap = on_managed(&mut snapshot).agents[0].bootstrap.clone();
     assert_eq!(ids(&judge(&snapshot, &[])), [2104]);
+}
+
+#[test]
+fn what_hosted_agents_have_applied_is_looked_at_where_it_is() {
+    let work = |evicting: Option<&str>| {
+        let (name, work, agent) = ("h-w".to_owned(), "w".to_owned(), "elsewhere-uid".to_owned());
+        let evicting = evicting.map(|time| parse(json!(time)));
+        Observed::Read(vec![AppliedWorkFacts { name, work, agent, evicting, deleting: None }])
+    };
+    let left_out = |snapshot: &Snapshot| {
+        let skipped = judge(snapshot, &[]).skipped.into_iter().find(|skipped| skipped.ids.contains(&Id(5104)));
+        skipped.map(|skipped| skipped.why).unwrap_or_default()
+    };
+    // On the managed cluster there is no Klusterlet, and the agent is none that has gone.
+    let mut snapshot = healthy();
+    let managed = on_managed(&mut snapshot);
+    (managed.klusterlets, managed.agents) = (Observed::Read(Vec::new()), Vec::new());
+    managed.applied_works = work(Some(OLD));
+    let finding = found(&snapshot, 5104).expect("it is found");
+    assert!(finding.evidence.iter().any(|line| line.contains("as those in mode Hosted do")), "{finding:#?}");
+    on_managed(&mut snapshot).applied_works = work(None);
+    assert!(left_out(&snapshot).contains("runs on another cluster"), "{}", left_out(&snapshot));
+    // On the cluster on which the agent runs, what it applies is not seen; what another one has left there is.
+    let mut hosting = healthy();
+    read(&mut on_managed(&mut hosting).klusterlets)[0].spec.deploy_option = parse(json!({"mode": "Hosted"}));
+    assert!(left_out(&hosting).contains("on the clusters that they manage"), "{}", left_out(&hosting));
+    on_managed(&mut hosting).applied_works = work(None);
+    assert!(found(&hosting, 5104).is_some());
 }
 
 /// A second agent of the managed cluster, which registers as `c2` at another hub.

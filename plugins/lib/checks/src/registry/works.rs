@@ -110,7 +110,8 @@ pub(super) const CHECKS: &[Check] = &[
             mend: "To keep the objects, restore the works on the hub before the time is over, or raise \
                    appliedManifestWorkEvictionGracePeriod of the Klusterlet. What a former agent left can be removed by deleting the \
                    AppliedManifestWork; set its works to orphan first if the objects are to stay.",
-            mended: "Every AppliedManifestWork is of a Klusterlet that is there, and none has status.evictionStartTime.",
+            mended: "Every AppliedManifestWork is of a Klusterlet that is there, and none has status.evictionStartTime. What hosted \
+                     agents apply, which run on another cluster, is on the managed cluster: name that one by `--context`.",
         },
     },
     Check {
@@ -269,15 +270,16 @@ const SHOWN: usize = 5;
 
 fn applied_works_stay(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     let klusterlets = managed.klusterlets.read().map(Vec::as_slice).unwrap_or_default();
-    if klusterlets.is_empty() {
-        return Outcome::skip("the agent runs on another cluster, or there is none");
-    }
+    // The agents of a hosted Klusterlet apply on another cluster than that on which they and it are.
+    let is_elsewhere = klusterlets.iter().all(|klusterlet| klusterlet.mode().is_hosted());
     let works = managed.applied_works.read().into_iter().flatten().filter(|work| work.deleting.is_none());
     let is_own = |work: &&AppliedWorkFacts| {
         klusterlets.iter().any(|klusterlet| klusterlet.metadata.uid.as_ref().is_none_or(|uid| *uid == work.agent))
     };
     let (evicted, others): (Vec<_>, Vec<_>) = works.partition(|work| work.evicting.is_some());
-    let left: Vec<_> = others.into_iter().filter(|work| !work.agent.is_empty() && !is_own(work)).collect();
+    // Without a Klusterlet here nobody knows which agents there are.
+    let is_left = |work: &&AppliedWorkFacts| !klusterlets.is_empty() && !work.agent.is_empty() && !is_own(work);
+    let left: Vec<_> = others.into_iter().filter(is_left).collect();
     let about = |text: String, works: &[&AppliedWorkFacts]| {
         let finding = Finding::warning(text);
         works
@@ -289,9 +291,16 @@ fn applied_works_stay(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     if let Some(since) = evicted.iter().filter_map(|work| work.evicting.as_ref()).map(|time| time.0).min() {
         let count = evicted.len();
         let text = format!("the hub no longer has {count} works, and what they applied will be removed");
+        let finding =
+            about(text, &evicted).seen(format!("the agent has missed the first since {}", facts.ago(Some(since))));
+        let finding = match klusterlets.is_empty() {
+            true => {
+                finding.seen("no Klusterlet is here: the agent runs on another cluster, as those in mode Hosted do")
+            }
+            false => finding,
+        };
         findings.push(
-            about(text, &evicted)
-                .seen(format!("the agent has missed the first since {}", facts.ago(Some(since))))
+            finding
                 .seen(format!("works: {}", text::list(evicted.iter().take(SHOWN).map(|work| &work.work))))
                 .because("the hub was restored or replaced, or the cluster was imported anew")
                 .run(Side::Managed, "kubectl get appliedmanifestworks", &[])
@@ -309,7 +318,13 @@ fn applied_works_stay(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
                 .run(Side::Managed, "kubectl get appliedmanifestworks -o yaml", &[]),
         );
     }
-    Outcome::of(findings)
+    match (findings.is_empty() && is_elsewhere, klusterlets.is_empty()) {
+        (true, true) => Outcome::skip("the agent runs on another cluster, or there is none"),
+        (true, false) => {
+            Outcome::skip("what the agents of hosted Klusterlets apply is on the clusters that they manage")
+        }
+        (false, _) => Outcome::of(findings),
+    }
 }
 
 /// Of how many requests of add-ons of one cluster a report tells.
