@@ -542,7 +542,9 @@ const CASES: &[Case] = &[
 fn admission(snapshot: &mut Snapshot, service: &str, has_endpoint: bool) {
     let (configuration, service) = ("others".to_owned(), service.to_owned());
     let about = vec!["managedclusters".to_owned()];
-    on_hub(snapshot).admission = Observed::Read(vec![AdmissionFacts { configuration, service, about, has_endpoint }]);
+    let is_external = (!has_endpoint).then_some(false);
+    on_hub(snapshot).admission =
+        Observed::Read(vec![AdmissionFacts { configuration, service, about, has_endpoint, is_external }]);
 }
 
 /// A webhook of the hub serves with this certificate: that of managed clusters, and then that of works.

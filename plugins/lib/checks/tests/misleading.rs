@@ -1226,13 +1226,26 @@ fn an_address_is_the_hubs_own_where_hub_and_managed_cluster_are_one_or_the_agent
 }
 
 #[test]
+fn a_service_that_stands_for_a_name_outside_has_no_endpoints_by_design() {
+    let mut snapshot = healthy();
+    let mut seen = |is_external: Option<bool>| {
+        let (about, service) = (vec!["managedclusters".to_owned()], "kyverno/kyverno-svc".to_owned());
+        let configuration = "others".to_owned();
+        on_hub(&mut snapshot).admission =
+            Observed::Read(vec![AdmissionFacts { configuration, service, about, has_endpoint: false, is_external }]);
+        found(&snapshot, 1117).map(|finding| finding.evidence.iter().any(|line| line.contains("ExternalName")))
+    };
+    assert_eq!((seen(Some(true)), seen(Some(false)), seen(None)), (None, Some(false), Some(true)));
+}
+
+#[test]
 fn a_policy_engine_that_does_not_run_is_told_once() {
     let mut snapshot = healthy();
     let about = vec!["managedclusters".to_owned()];
     let service = "ocm-policy-engine/ocm-policy-webhook".to_owned();
     let configuration = "ocm-policy-webhook".to_owned();
     on_hub(&mut snapshot).admission =
-        Observed::Read(vec![AdmissionFacts { configuration, service, about, has_endpoint: false }]);
+        Observed::Read(vec![AdmissionFacts { configuration, service, about, ..AdmissionFacts::default() }]);
     // The configuration alone was left behind.
     assert_eq!(ids(&judge(&snapshot, &[])), [1117]);
     let mut workload: ocm_checks::snapshot::Workload =

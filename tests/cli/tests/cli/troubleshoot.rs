@@ -334,6 +334,47 @@ fn every_right_that_is_missing_is_named_as_itself() {
 }
 
 #[test]
+fn a_webhook_behind_a_name_outside_of_the_hub_is_not_said_to_have_no_server() {
+    /// What the hub says of the Service that somebody's webhook is asked at.
+    fn look(service: fn() -> Reply) -> Run {
+        let server = Server::start(move |_, asked| match asked.line.as_str() {
+            line if line.contains("/validatingwebhookconfigurations") => {
+                let Reply::Json(code, text) = hub(asked) else { panic!("it is a list") };
+                let mut found: Value = serde_json::from_str(&text).expect("JSON");
+                let rules = json!([{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["managedclusters"],
+                    "operations": ["*"]}]);
+                let hook = json!({"name": "a.b.c", "clientConfig": {"service": {"namespace": "outside", "name": "there"}},
+                    "rules": rules, "admissionReviewVersions": ["v1"], "sideEffects": "None"});
+                let others = json!({"metadata": {"name": "others"}, "webhooks": [hook]});
+                found["items"].as_array_mut().expect("a list").push(others);
+                Reply::Json(code, found.to_string())
+            }
+            line if line.contains("/namespaces/outside/services/there") => service(),
+            _ => hub(asked),
+        });
+        let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+        troubleshoot(&cli, &["c0001", "--context", "hub"])
+    }
+    fn of_type(kind: &str) -> Reply {
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "there", "namespace": "outside"},
+            "spec": {"type": kind, "externalName": "there.example"}});
+        Reply::Json(200, service.to_string())
+    }
+    let outside = look(|| of_type("ExternalName"));
+    assert!(outside.exit == 0 && !outside.stdout.contains("OCM1117"), "{outside}");
+    let silent = look(|| of_type("ClusterIP"));
+    let words = ["OCM1117 error", "nothing is behind Service outside/there"];
+    assert!(silent.exit == 3 && words.iter().all(|words| silent.stdout.contains(words)), "{silent}");
+    assert!(!silent.stdout.contains("ExternalName"), "{silent}");
+    // Whoever may not read its type is told so.
+    let unread = look(|| forbidden("services"));
+    assert!(
+        unread.exit == 3 && unread.stdout.contains("its type could not be read: one of type ExternalName"),
+        "{unread}"
+    );
+}
+
+#[test]
 fn where_the_policy_engine_is_not_served_nobody_needs_rights_for_it() {
     let hub_of = |is_served: bool| {
         Server::start(move |_, asked| match asked.line.as_str() {

@@ -30,8 +30,8 @@ pub(super) const CHECKS: &[Check] = &[Check {
                   everything, and the nodes that it needs are down.",
         mend: "Bring the server up that the evidence names. If nobody needs it any more, delete the webhook configuration. That of this \
                project's policy engine is removed by `kubectl ocm uninstall policy-engine`, or opened for some time by `kubectl ocm \
-               policy emergency`. A Service of type ExternalName never has an address of its own, and is not told apart from one \
-               without a server. Webhooks that are limited by selectors or by conditions are not looked at: whether they are asked \
+               policy emergency`. Behind a Service of type ExternalName is a server outside of the cluster, of which nothing is seen, \
+               and webhooks that are limited by selectors or by conditions are not looked at: whether those are asked, and answer, \
                shows in the error alone.",
         mended: "`kubectl get endpointslices` of the Service's namespace lists a ready address, or the configuration is gone.",
     },
@@ -52,9 +52,14 @@ fn others_answer(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let engine = hub.policy_engine.read().map(Vec::as_slice).unwrap_or_default();
     let is_known = engine.iter().any(|workload| workload.health != Health::Ready || workload.replicas == 0);
     let mut silent: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
-    for AdmissionFacts { configuration, service, about, has_endpoint } in hub.admission.read().into_iter().flatten() {
+    let mut unread: BTreeSet<&str> = BTreeSet::new();
+    for facts in hub.admission.read().into_iter().flatten() {
+        let AdmissionFacts { configuration, service, about, has_endpoint, is_external } = facts;
         let is_engines = service.split_once('/').is_some_and(|(namespace, _)| namespace == policy_engine::NAMESPACE);
-        if !(*has_endpoint || is_engines && is_known) {
+        if !(*has_endpoint || *is_external == Some(true) || is_engines && is_known) {
+            if is_external.is_none() {
+                unread.insert(service);
+            }
             let (configurations, kinds) = silent.entry(service).or_default();
             configurations.insert(configuration);
             kinds.extend(about.iter().map(String::as_str));
@@ -71,6 +76,10 @@ fn others_answer(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         let finding = configurations
             .iter()
             .fold(finding, |finding, configuration| finding.on(Side::Hub, "WebhookConfiguration", None, configuration));
+        let finding = match unread.contains(service) {
+            true => finding.seen("its type could not be read: one of type ExternalName has no endpoints by design"),
+            false => finding,
+        };
         finding
             .seen("the API server refuses what it cannot ask about: failurePolicy is Fail")
             .because("its pods do not run, or the configuration was left behind when it was removed")

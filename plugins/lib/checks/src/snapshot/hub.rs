@@ -121,6 +121,10 @@ pub struct AdmissionFacts {
     pub about: Vec<String>,
     /// Whether the Service has a ready endpoint.
     pub has_endpoint: bool,
+    /// Whether the Service stands for a name outside of the cluster, so that it has no endpoints of its own (type ExternalName).
+    /// None: it has one, or that could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_external: Option<bool>,
 }
 
 /// A Service, and where it is reached from outside of its cluster.

@@ -7,7 +7,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
@@ -25,6 +25,8 @@ use super::listing::{AT_ONCE, list, trouble};
 const MUTATING: Kind = Kind::new("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
 const VALIDATING: Kind = Kind::new("admissionregistration.k8s.io", "validatingwebhookconfigurations");
 pub(super) const SLICES: Kind = Kind::new("discovery.k8s.io", "endpointslices");
+/// The type of Services that stand for a name outside of the cluster.
+const EXTERNAL_NAME: &str = "ExternalName";
 
 /// The Secrets that the hub's webhooks serve with, and their Services.
 const SERVING: [(&str, &str); 3] = [
@@ -35,6 +37,8 @@ const SERVING: [(&str, &str); 3] = [
 
 /// In how many namespaces Services of others are looked at.
 const NAMESPACES: usize = 8;
+/// Of how many of them without an endpoint the type is read.
+const SILENT: usize = 8;
 
 /// What a registration has the API server store: group, resource, whether it is in a namespace, and the operations that count.
 const STORED: [(&str, &str, bool, &[&str]); 4] = [
@@ -269,6 +273,7 @@ fn in_the_way<'c>(all: impl Iterator<Item = &'c Configuration>) -> Vec<Admission
         service,
         about: about.into_iter().map(str::to_owned).collect(),
         has_endpoint: false,
+        is_external: None,
     });
     facts.collect()
 }
@@ -291,7 +296,34 @@ async fn others(hub: &Cluster, facts: Vec<AdmissionFacts>) -> Result<Vec<Admissi
         let has_endpoint = answers(slices.get(&namespace)?, &name);
         Some(AdmissionFacts { has_endpoint, ..facts })
     });
-    Ok(judged.collect())
+    let judged: Vec<AdmissionFacts> = judged.collect();
+    let silent: BTreeSet<&str> =
+        judged.iter().filter(|one| !one.has_endpoint).map(|one| one.service.as_str()).collect();
+    let reading: Vec<_> = silent
+        .into_iter()
+        .take(SILENT)
+        .map(async |service| {
+            let is_external = match service.split_once('/') {
+                Some((namespace, name)) => has_external_name(hub, namespace, name).await,
+                None => None,
+            };
+            (service.to_owned(), is_external)
+        })
+        .collect();
+    let external: BTreeMap<String, Option<bool>> = futures::stream::iter(reading).buffered(AT_ONCE).collect().await;
+    let told = |facts: AdmissionFacts| {
+        let is_external = external.get(&facts.service).copied().flatten();
+        AdmissionFacts { is_external, ..facts }
+    };
+    Ok(judged.into_iter().map(told).collect())
+}
+
+/// Whether a Service stands for a name outside of the cluster: the API server dials that one. None: it could not be read.
+async fn has_external_name(hub: &Cluster, namespace: &str, name: &str) -> Option<bool> {
+    let api: Api<Service> = Api::namespaced(hub.client.clone(), namespace);
+    let service = api.get_opt(name).await.ok()?;
+    let kind = service.and_then(|service| service.spec?.type_);
+    Some(kind.as_deref() == Some(EXTERNAL_NAME))
 }
 
 #[cfg(test)]
