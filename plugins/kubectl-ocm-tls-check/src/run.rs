@@ -117,6 +117,7 @@ async fn look(plan: &Plan) -> Result<Inventory, Failure> {
         (_, Some(hub)) => inventory.add(tls::hub(hub).await),
         (_, None) => {}
     }
+    tls::reported(&mut inventory).await;
     Ok(inventory)
 }
 

@@ -406,7 +406,8 @@ pub(super) const CHECKS: &[Check] = &[
                     certificate signed by unknown authority`.",
             happens: "The authority of the managed cluster was replaced: agents report it when they register, and again \
                       only when the number of addresses changes. Or a load balancer in front of the API server \
-                      presents a certificate of its own: then this is as it should be, and can be suppressed.",
+                      presents a certificate of its own: where it answers from where the command runs, and the hub's \
+                      authority vouches for it, all is well; where it does not answer, suppress this.",
             mend: "Put the present authority into `caBundle` of the entry: `kubectl edit managedcluster NAME` on the \
                    hub. Where the Klusterlet names external addresses with authorities of their own, correct \
                    `spec.externalServerURLs` there as well.",

@@ -185,12 +185,21 @@ fn other_than(copy: &Copy, first: &Copy) -> Option<Finding> {
     Some(finding(checks::HOSTED_AUTHORITY, copy, found.run(side, log, &[operator]).at(&first.place)))
 }
 
-/// What the hub has of a cluster's API server vouches for another one.
-fn foreign(reported: &Copy, own: &Copy) -> Option<Finding> {
+/// Whether what an agent reported of its cluster's API server has nothing of what the cluster itself publishes of it.
+pub fn is_foreign(reported: &Copy, own: &Copy) -> bool {
+    if (reported.what, own.what) != (Copied::Reported, Copied::OwnApi) || reported.cluster != own.cluster {
+        return false;
+    }
     let (known, real) = (set(reported), set(own));
-    if known.is_empty() || real.is_empty() || !known.is_disjoint(&real) {
+    !known.is_empty() && !real.is_empty() && known.is_disjoint(&real)
+}
+
+/// What the hub has of a cluster's API server vouches for another one, and not for a load balancer in front of it.
+fn foreign(reported: &Copy, own: &Copy) -> Option<Finding> {
+    if !is_foreign(reported, own) || reported.vouches == Some(true) {
         return None;
     }
+    let (known, real) = (set(reported), set(own));
     let name = reported.cluster.as_deref().unwrap_or_default();
     let words = format!("the hub has no authority of the API server of {name}, but others");
     // What an agent reports may be of any length.
@@ -200,9 +209,13 @@ fn foreign(reported: &Copy, own: &Copy) -> Option<Finding> {
     };
     let found = listed(listed(Finding::warning(words), reported, &real), own, &known);
     let address = head(reported.server.as_deref().unwrap_or("the address there"), 200);
-    let found = found
-        .advise(format!("if a load balancer answers at {address} with a certificate of its own, suppress this"))
-        .run(Side::Hub, "kubectl edit managedcluster {}", &[name]);
+    let found = match reported.vouches {
+        Some(_) => found.seen(format!("what the hub has does not vouch for what answers at {address} either")),
+        None => found.advise(format!(
+            "nothing was heard from {address}: if a load balancer answers there with a certificate of its own, suppress this"
+        )),
+    };
+    let found = found.run(Side::Hub, "kubectl edit managedcluster {}", &[name]);
     Some(finding(checks::REPORTED_AUTHORITY, reported, found.at(&own.place)))
 }
 

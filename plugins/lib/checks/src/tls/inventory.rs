@@ -381,6 +381,9 @@ pub struct Copy {
     /// The proxy beside them, without credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
+    /// Whether they vouch for what answers at that address; none: it was not dialled, or nothing answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vouches: Option<bool>,
 }
 
 /// A token with which somebody comes to an API server: what it tells of itself, of which nothing is verified. The token is

@@ -23,6 +23,7 @@ mod tests;
 
 pub use chain::{Question, Refusal, Whose, verdict};
 pub use client::Client;
+pub use copies::is_foreign;
 pub use expiry::{Expiry, NotWithin, Part, Within};
 pub use inventory::{
     Clients, Copied, Copy, FORMAT, Handshake, Identity, Inventory, ObjectKind, Place, Purpose, Relation, Renewal,

@@ -111,6 +111,7 @@ fn copy(what: Copied, authorities: &[&Ca]) -> Copy {
         unreadable: 0,
         server: None,
         proxy: None,
+        vouches: None,
     }
 }
 
@@ -206,6 +207,10 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
     copies(vec![signer(), copy(GrpcBundle, &[&other, &ca])], &[]);
     copies(vec![copy(Reported, &[&ca, &other]), copy(OwnApi, &[&ca])], &[]);
     copies(vec![copy(Reported, &[&other]), copy(OwnApi, &[&ca])], &[(4026, WARNING)]);
+    // A load balancer in front of it has a certificate of its own, or not.
+    let answered = |vouches: bool| Copy { vouches: Some(vouches), ..copy(Reported, &[&other]) };
+    copies(vec![answered(true), copy(OwnApi, &[&ca])], &[]);
+    copies(vec![answered(false), copy(OwnApi, &[&ca])], &[(4026, WARNING)]);
     // Nothing is known of another cluster, and none that is named is the system's.
     let of_c2 = Copy { cluster: Some("c2".to_owned()), ..copy(OwnApi, &[&ca]) };
     copies(vec![copy(Reported, &[&other]), of_c2], &[]);

@@ -173,6 +173,7 @@ pub(super) async fn external(secret: &Secret, what: Copied, holder: &Holder, dia
         unreadable: found.unreadable,
         server: Some(redact(entry.server.as_deref().unwrap_or_default())),
         proxy: proxy.clone(),
+        vouches: None,
     });
     let dialling = (found.address(), found.authorities.clone(), proxy);
     if dialled.contains(&dialling) {

@@ -257,6 +257,7 @@ async fn hub_api(
                 unreadable: server.unreadable,
                 server: Some(redact(entry.server.as_deref().unwrap_or_default())),
                 proxy: proxy.clone(),
+                vouches: None,
             });
             (server, proxy)
         }

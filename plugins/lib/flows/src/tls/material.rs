@@ -71,7 +71,8 @@ pub(super) fn certificates(pem: &[u8]) -> Vec<Vec<u8>> {
 /// A copy of authorities as PEM.
 pub(super) fn copy(what: Copied, place: Place, pem: &[u8]) -> Copy {
     let (authorities, unreadable) = certificate::readable(pem);
-    Copy { what, cluster: None, place, authorities: der(authorities), unreadable, server: None, proxy: None }
+    let authorities = der(authorities);
+    Copy { what, cluster: None, place, authorities, unreadable, server: None, proxy: None, vouches: None }
 }
 
 /// Where a key of an object is.

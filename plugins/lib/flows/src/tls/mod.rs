@@ -14,6 +14,7 @@ mod kubeconfig;
 mod managed;
 mod material;
 mod proxies;
+mod reported;
 mod unreadable;
 
 pub use cluster::both;
@@ -21,3 +22,4 @@ pub use given::{address, content, secret};
 pub(crate) use grpc::{GrpcConfig, grpc_config};
 pub use hub::hub;
 pub use managed::managed;
+pub use reported::reported;
