@@ -1051,6 +1051,19 @@ fn what_is_suppressed_by_an_annotation_is_about_what_carries_it() {
     let report = judge(&snapshot, &[]);
     assert_eq!((report.findings.len(), report.suppressed.len(), report.notes.len()), (0, 1, 0), "{report:#?}");
     assert_eq!(report.suppressed[0].why(), "the site is off, says ManagedCluster c1 (hub)");
+    // A difference of clocks that is meant to be, for this cluster and no other check; or in a lease that allows for it.
+    let mut differs = healthy();
+    let lease = &mut read(&mut on_hub(&mut differs).leases)[0];
+    (lease.renewed, lease.written) = (Some(old()), Some(parse(json!(FRESH))));
+    assert_eq!(judge(&differs, &[]).findings.iter().map(|finding| finding.id).collect::<Vec<_>>(), [Id(3103)]);
+    let mut meant = differs.clone();
+    annotate(&mut meant, "OCM3103=2026-12-31,it replays last year");
+    let report = judge(&meant, &[]);
+    assert_eq!((report.findings.len(), report.suppressed.len(), report.notes.len()), (0, 1, 0), "{report:#?}");
+    let typed = "OCM3103:c1=2026-12-31,it replays last year".parse().expect("it is there");
+    assert_eq!(judge(&differs, &[typed]).suppressed.len(), 1);
+    cluster(&mut differs).spec.lease_duration_seconds = Some(7200);
+    assert_eq!(judge(&differs, &[]).findings, []);
     // What was said to the command comes first.
     let said = "OCM3101=2026-12-31,typed".parse().expect("it is there");
     assert_eq!(judge(&snapshot, &[said]).suppressed[0].why(), "typed");

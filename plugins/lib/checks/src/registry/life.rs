@@ -93,7 +93,12 @@ pub(super) const CHECKS: &[Check] = &[
                     periods on the hub takes the agent for silent and the agent stops updating the cluster's status; \
                     certificates may look expired or not valid yet.",
             happens: "A clock runs without NTP, or a virtual machine was suspended.",
-            mend: "Synchronize the clocks.",
+            mend: "Synchronize the clocks. A difference that is meant to be is left out by `--suppress \
+                   OCM3103:NAME=2026-12-31,REASON`, or by the annotation `kubectl-ocm/suppress` of the ManagedCluster with \
+                   `OCM3103=2026-12-31,REASON`, until that day has ended and however large it grows. The hub hears from such an \
+                   agent only as long as five lease periods are more than it: raise leaseDurationSeconds of the ManagedCluster above \
+                   it, and nothing is found. What the annotation `registration.open-cluster-management.io/skip-clock-sync-check` of \
+                   releases after 1.3 lets the hub pass over is found all the same.",
             mended: "The condition ManagedClusterConditionClockSynced is True.",
         },
     },
