@@ -68,8 +68,10 @@ mod tests {
             reported("c2", b"balancer", "https://c2.example"),
         ];
         let dialled = asked(&copies);
-        let told: Vec<_> = dialled.iter().map(|(index, endpoint, by)| (*index, endpoint.host.as_str(), by)).collect();
-        assert_eq!(told, [(2, "balancer.example", &vec![b"balancer".to_vec()])]);
+        let told =
+            |(index, endpoint, by): &(usize, Endpoint, Vec<Vec<u8>>)| (*index, endpoint.host.clone(), by.concat());
+        let told: Vec<_> = dialled.iter().map(told).collect();
+        assert_eq!(told, [(2, "balancer.example".to_owned(), b"balancer".to_vec())]);
         let own = of(OwnApi, "c1", b"own", "");
         let many = (0..100).map(|n| reported("c1", b"balancer", &format!("https://b{n}.example")));
         assert_eq!(asked(&many.chain([own]).collect::<Vec<_>>()).len(), MOST);
