@@ -14,7 +14,8 @@ mod wire;
 
 pub use document::{FORMAT, Snapshot};
 pub use hub::{
-    AdmissionFacts, HubSide, LeaseFacts, NamespaceFacts, ServiceFacts, ServingFacts, StorageFacts, WebhookFacts, WorkFacts,
+    AdmissionFacts, HubSide, LeaseFacts, NamespaceFacts, ServiceFacts, ServingFacts, StorageFacts, WebhookFacts,
+    WorkFacts,
 };
 pub use managed::{AdminFacts, AgentSide, AppliedWorkFacts, ManagedSide, NetworkPolicyFacts};
 pub use observed::{Observed, PolicyRule, Trouble, Version, Workload};
