@@ -967,7 +967,7 @@ fn whatever_way_a_cluster_joined_there_is_nothing_to_find_when_it_is_well() {
             parse(json!({"registrationDrivers": [{"authType": "csr"}, {"authType": "grpc"}]}));
         spec.server_configuration = parse(json!({"endpointsExposure": [
             {"protocol": "grpc", "grpc": {"type": "hostname", "hostname": {"host": "grpc.example"}}}]}));
-        let server = common::workload("open-cluster-management-hub", "cluster-manager-grpc-server", "registration");
+        let server = workload("open-cluster-management-hub", "cluster-manager-grpc-server", "registration");
         read(&mut on_hub(snapshot).deployments).push(parse(server));
         read(&mut on_managed(snapshot).klusterlets)[0].spec.registration_configuration =
             parse(json!({"registrationDriver": {"authType": "grpc"}}));
@@ -982,7 +982,7 @@ fn whatever_way_a_cluster_joined_there_is_nothing_to_find_when_it_is_well() {
         let ns = "open-cluster-management-agent";
         read(&mut on_managed(snapshot).klusterlets)[0].spec.deploy_option = parse(json!({"mode": "Singleton"}));
         agent(snapshot).deployments =
-            Observed::Read(vec![parse(common::workload(ns, "klusterlet-agent", "registration-operator"))]);
+            Observed::Read(vec![parse(workload(ns, "klusterlet-agent", "registration-operator"))]);
     };
     let hosted = |snapshot: &mut Snapshot| {
         read(&mut on_managed(snapshot).klusterlets)[0].spec.deploy_option = parse(json!({"mode": "Hosted"}));
@@ -1248,8 +1248,7 @@ fn a_policy_engine_that_does_not_run_is_told_once() {
         Observed::Read(vec![AdmissionFacts { configuration, service, about, ..AdmissionFacts::default() }]);
     // The configuration alone was left behind.
     assert_eq!(ids(&judge(&snapshot, &[])), [1117]);
-    let mut workload: ocm_checks::snapshot::Workload =
-        parse(common::workload("ocm-policy-engine", "ocm-policy-webhook", "w"));
+    let mut workload: ocm_checks::snapshot::Workload = parse(workload("ocm-policy-engine", "ocm-policy-webhook", "w"));
     workload.health = Health::Stuck { because: "0 of 1 pods are ready".to_owned() };
     on_hub(&mut snapshot).policy_engine = Observed::Read(vec![workload]);
     assert_eq!(ids(&judge(&snapshot, &[])), [8101]);
