@@ -10,9 +10,9 @@ use ocm_kube::{ClientArgs, ManagedArgs};
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("kubectl-ocm-addon")
-        .about("Create add-ons, enable them on clusters, see which configuration takes effect, set proxies, and disable them")
+        .about("Create add-ons, enable them on clusters, configure them, see what takes effect, disable and delete them")
         .long_about(
-            "Create add-ons, enable them on clusters, see which configuration takes effect, set proxies, and disable them.\n\n\
+            "Create add-ons, enable them on clusters, configure them, see what takes effect, disable and delete them.\n\n\
              An add-on of a cluster is a ManagedClusterAddOn in the cluster's namespace on the hub; what it is, its \
              ClusterManagementAddOn says. kubectl ocm get addons shows where each stands.",
         )
@@ -32,6 +32,10 @@ const EXAMPLES: &str = "Examples:
   # Which configuration takes effect, and how far a change has come
   kubectl ocm addon status hello --context hub
 
+  # Another configuration on one cluster
+  kubectl ocm addon config set hello --clusters c1 --context hub \\
+    --config addondeploymentconfigs.addon.open-cluster-management.io/default/canary
+
   # Let its agents on a cluster go through a proxy
   kubectl ocm addon proxy-config hello --clusters c1 --https-proxy http://proxy.example:3128 --no-proxy 10.96.0.0/16 \\
     --context hub
@@ -39,9 +43,13 @@ const EXAMPLES: &str = "Examples:
   # Disable it, and wait until it is gone
   kubectl ocm addon disable hello --clusters c1 --context hub
 
+  # Away with it, after no cluster has it any more
+  kubectl ocm addon delete hello --context hub
+
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 refused: nothing defines the
-add-on, it is somebody else's, an agent is not there to clean up, or the answer was no; or a
-configuration is not in effect, 124 it was not there, or not gone, in time, 130 interrupted.";
+add-on, it is somebody else's, clusters have it, an agent is not there to clean up, or the answer
+was no; or a configuration is not in effect, 124 it was not there, or not gone, in time,
+130 interrupted.";
 
 const CREATE: &str = "Examples:
   # See what would be created, and create nothing
@@ -60,6 +68,9 @@ const STATUS: &str = "OBJECT takes effect of each kind of configuration; FROM is
 placement its install strategy, cluster the ManagedClusterAddOn. What is said closer to the cluster
 replaces the others. APPLIED is whether what the hub wants is what was applied last.
 
+Without --clusters, the rollout is told, too: the stages of each placement by which the hub installs
+the add-on, in their order, with how many of their clusters are done, and what they wait for.
+
 Examples:
   kubectl ocm addon status hello --context hub
   kubectl ocm addon status hello -c c1 -o wide --context hub
@@ -72,6 +83,32 @@ const ENABLE: &str = "Examples:
   # With a configuration of its own
   kubectl ocm addon enable hello --clusters c1 --context hub \\
     --config addondeploymentconfigs.addon.open-cluster-management.io/default/proxied";
+
+const CONFIG: &str = "A configuration is said in one of three places: --default is the ClusterManagementAddOn, --placement its install strategy,
+--clusters the ManagedClusterAddOns. What is said closer to the cluster replaces the others: kubectl ocm
+addon status NAME -o wide shows all of them, and which one takes effect.";
+
+const SET: &str = "Examples:
+  # See what would change, and change nothing
+  kubectl ocm addon config set hello --clusters c1,c2 --diff --context hub \\
+    --config addondeploymentconfigs.addon.open-cluster-management.io/default/canary
+
+  # All clusters that have no other configuration, and wait until it is in effect
+  kubectl ocm addon config set hello --default --wait --context hub \\
+    --config addondeploymentconfigs.addon.open-cluster-management.io/default/hello
+
+  # An earlier version of an add-on of addon create
+  kubectl ocm addon config set hello --default --context hub \\
+    --config addontemplates.addon.open-cluster-management.io/hello-0.0.1";
+
+const UNSET: &str = "Examples:
+  # Whatever AddOnDeploymentConfig a cluster has of its own: the default takes effect again
+  kubectl ocm addon config unset hello --clusters c1 --context hub \\
+    --config addondeploymentconfigs.addon.open-cluster-management.io
+
+  # One object, where it is that one
+  kubectl ocm addon config unset hello --placement default/eu --context hub \\
+    --config addondeploymentconfigs.addon.open-cluster-management.io/default/canary";
 
 const PROXY: &str = "Examples:
   # See what would change, and change nothing; with access to the cluster, its own addresses are read there
@@ -95,6 +132,16 @@ const DISABLE: &str = "Examples:
 
   # Of a cluster that does not exist any more
   kubectl ocm addon disable hello --clusters c1 --force --context hub";
+
+const DELETE: &str = "Templates go that addon create has made; those that somebody else has written stay, and so do configurations. An add-on
+of install hub-addon goes with the rest of its hub's side, by uninstall hub-addon.
+
+Examples:
+  # See what would be deleted, and delete nothing
+  kubectl ocm addon delete hello --dry-run --context hub
+
+  # Although clusters have it
+  kubectl ocm addon delete hello --force --context hub";
 
 /// Arguments of `kubectl ocm addon`.
 #[derive(Args, Clone, Debug)]
@@ -124,6 +171,9 @@ pub(crate) enum Verb {
     /// Say which configuration of an add-on takes effect on each cluster, and how far a change of it has come
     #[command(after_help = STATUS)]
     Status(StatusArgs),
+    /// Have an add-on refer to configurations, or not any more
+    #[command(subcommand, after_help = CONFIG)]
+    Config(ConfigVerb),
     /// Let the agents of add-ons reach others through a proxy: an AddOnDeploymentConfig, and where it is referred to
     ///
     /// What is not given stays as it is; '' takes a proxy away. An add-on takes one AddOnDeploymentConfig: where another one is
@@ -137,6 +187,27 @@ pub(crate) enum Verb {
     /// --force.
     #[command(after_help = DISABLE)]
     Disable(DisableArgs),
+    /// Delete add-ons from the hub: the ClusterManagementAddOns, and the AddOnTemplates that addon create has made
+    ///
+    /// While clusters have one, it is refused without --force. What is not there is no error.
+    #[command(after_help = DELETE)]
+    Delete(DeleteArgs),
+}
+
+/// What is done with the configurations that an add-on refers to.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum ConfigVerb {
+    /// Have an add-on refer to configurations, each in the place of the one of its kind
+    ///
+    /// Those of other kinds stay. A configuration of a kind that the add-on does not take is refused, and so is one that is not
+    /// there. Where nothing differs, nothing is changed.
+    #[command(after_help = SET)]
+    Set(Box<SetConfigArgs>),
+    /// Have an add-on not refer to configurations any more
+    ///
+    /// The configurations themselves stay. What is not referred to is no error.
+    #[command(after_help = UNSET)]
+    Unset(Box<UnsetConfigArgs>),
 }
 
 /// Arguments of `kubectl ocm addon create`.
@@ -218,13 +289,9 @@ pub(crate) struct EnableArgs {
     pub(crate) send: SendArgs,
 }
 
-/// Arguments of `kubectl ocm addon proxy-config`.
+/// Where a configuration of an add-on is said: one of the three is given.
 #[derive(Args, Clone, Debug)]
-#[command(mut_arg("wait", |arg| arg.help("Wait until the configuration is in effect")))]
-pub(crate) struct ProxyConfigArgs {
-    /// Names of add-ons
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
+pub(crate) struct PlaceArgs {
     /// On these clusters (repeatable, or with commas)
     #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',', conflicts_with_all = ["placement", "default"])]
     #[arg(required_unless_present_any = ["placement", "default"])]
@@ -235,6 +302,49 @@ pub(crate) struct ProxyConfigArgs {
     /// On all clusters that have no other configuration
     #[arg(long)]
     pub(crate) default: bool,
+}
+
+/// Arguments of `kubectl ocm addon config set`.
+#[derive(Args, Clone, Debug)]
+#[command(mut_arg("wait", |arg| arg.help("Wait until the configuration is in effect")))]
+pub(crate) struct SetConfigArgs {
+    /// Name of the add-on
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// Object on the hub that the add-on is to refer to (repeatable)
+    #[arg(long = "config", value_name = "RESOURCE.GROUP/NAMESPACE/NAME", required = true)]
+    pub(crate) configs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) apply: ApplyArgs,
+}
+
+/// Arguments of `kubectl ocm addon config unset`.
+#[derive(Args, Clone, Debug)]
+#[command(mut_arg("wait", |arg| arg.help("Wait until what takes effect then is in effect")))]
+pub(crate) struct UnsetConfigArgs {
+    /// Name of the add-on
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// Kind that the add-on is not to refer to, or one object of it (repeatable)
+    #[arg(long = "config", value_name = "RESOURCE.GROUP[/NAMESPACE/NAME]", required = true)]
+    pub(crate) configs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) apply: ApplyArgs,
+}
+
+/// Arguments of `kubectl ocm addon proxy-config`.
+#[derive(Args, Clone, Debug)]
+#[command(mut_arg("wait", |arg| arg.help("Wait until the configuration is in effect")))]
+pub(crate) struct ProxyConfigArgs {
+    /// Names of add-ons
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
     /// The AddOnDeploymentConfig that is written (default: addon-proxy-settings, in the namespace of each cluster, of the
     /// placement, or of the context)
     ///
@@ -274,3 +384,20 @@ pub(crate) struct DisableArgs {
     #[command(flatten)]
     pub(crate) withdraw: WithdrawArgs,
 }
+
+/// Arguments of `kubectl ocm addon delete`.
+#[derive(Args, Clone, Debug)]
+#[command(mut_arg("force", |arg| arg.help("Delete them although clusters have them, and take them from these").long_help(FORCE)))]
+#[command(mut_arg("timeout", |arg| arg.help("How long each step is waited for, e.g. 90s, 10m")))]
+pub(crate) struct DeleteArgs {
+    /// Names of add-ons
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) withdraw: WithdrawArgs,
+}
+
+const FORCE: &str = "Delete them although clusters have them, and take them from these
+
+Each cluster is named first, and so are the finalizers that are taken away since the agent for which they are needed is not
+there. An agent that is there gets the time of --timeout to clean up.";

@@ -1,7 +1,9 @@
-//! `kubectl ocm addon`: creates add-ons, enables them on clusters, says which configuration takes effect, sets proxies, and
-//! disables them.
+//! `kubectl ocm addon`: creates add-ons, enables them on clusters, configures them, says what takes effect, disables and
+//! deletes them.
 
 mod args;
+mod config;
+mod delete;
 mod proxy;
 mod run;
 mod status;

@@ -4,23 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ocm_cli::{ApplyArgs, OutputArgs, PlanView, Ui, files, options};
-use ocm_core::addon::proxy::{CONFIG_NAME, Place, ProxyOptions, Setting, is_no_proxy};
+use ocm_core::addon::Place;
+use ocm_core::addon::proxy::{CONFIG_NAME, ProxyOptions, Setting, is_no_proxy};
 use ocm_core::join::proxy::ProxyUrl;
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Exit, Failure, Narrator, certificate};
 use ocm_flows::addons::{self, ProxyRequest, Target};
 use ocm_kube::{Connection, ManagedArgs, connect};
 
-use crate::args::ProxyConfigArgs;
+use crate::args::{PlaceArgs, ProxyConfigArgs};
 use crate::view;
 
 pub(crate) async fn run(args: ProxyConfigArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let ProxyConfigArgs {
         names,
-        clusters,
-        placement,
-        // One of the three is given.
-        default: _,
+        place: PlaceArgs { clusters, placement, default: _ },
         config,
         http_proxy,
         https_proxy,
@@ -71,7 +69,7 @@ pub(crate) async fn run(args: ProxyConfigArgs, connection: &Connection, ui: Arc<
         return view.manifests(&plan);
     }
     let applied = addons::configure_proxy(&hub, &request, &plan, &*ui, &|applied| view.row(applied)).await?;
-    view::proxies(&view, &ui, &request, &applied)
+    view::configured(&view, &ui, (request.names.as_slice(), request.wait), &applied)
 }
 
 /// What the managed cluster says of its own addresses, if it is named.

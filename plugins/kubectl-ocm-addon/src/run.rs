@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use ocm_api::addon::AddOnConfig;
 use ocm_cli::contents::ObjectFilesArgs;
 use ocm_cli::{ApplyArgs, OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, options};
-use ocm_core::addon::{AddOnOptions, DefinitionOptions, definition_plan, parse_config, template_name};
+use ocm_core::addon::{AddOnOptions, DefinitionOptions, definition_plan, template_name};
 use ocm_core::leave::hub::Kind;
 use ocm_core::plan::Mode;
 use ocm_core::work::is_object_name;
@@ -15,7 +14,8 @@ use ocm_flows::deliveries::{self, Removing, check_rights_to_remove, remove_all};
 use ocm_kube::{Connection, connect};
 
 use crate::args::{AddOnArgs, CreateArgs, DisableArgs, EnableArgs, StatusArgs, Verb};
-use crate::{proxy, status, view};
+use crate::config::parsed_configs;
+use crate::{config, delete, proxy, status, view};
 
 pub(crate) async fn run(args: AddOnArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let AddOnArgs { verb, client } = args;
@@ -24,8 +24,10 @@ pub(crate) async fn run(args: AddOnArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         Verb::Create(args) => create(*args, &connection, ui).await,
         Verb::Status(args) => status(args, &connection, ui).await,
         Verb::Enable(args) => enable(*args, &connection, ui).await,
+        Verb::Config(verb) => config::run(verb, &connection, ui).await,
         Verb::ProxyConfig(args) => proxy::run(*args, &connection, ui).await,
         Verb::Disable(args) => disable(args, &connection, ui).await,
+        Verb::Delete(args) => delete::run(args, &connection, ui).await,
     }
 }
 
@@ -154,23 +156,4 @@ async fn disable(args: DisableArgs, connection: &Connection, ui: Arc<Ui>) -> Res
     let each = |applied: &ocm_core::Applied| view.row(applied);
     let answers = remove_all(&hub, &all, removing, at_once, &*ui, &each).await;
     view::disabled(&view, &ui, &names, &all, answers)
-}
-
-/// At most one of a kind: the add-on could take only one.
-fn parsed_configs(texts: &[String]) -> Result<Vec<AddOnConfig>, Failure> {
-    let mut configs: Vec<AddOnConfig> = Vec::new();
-    for text in texts {
-        let config = parse_config(text).ok_or_else(|| {
-            Failure::usage(format!("--config {text:?} is not RESOURCE.GROUP/NAMESPACE/NAME"))
-                .hint("such as addondeploymentconfigs.addon.open-cluster-management.io/default/proxied")
-        })?;
-        if configs.iter().any(|other| (&other.group, &other.resource) == (&config.group, &config.resource)) {
-            return Err(Failure::usage(format!(
-                "--config names {} twice: an add-on takes one of a kind",
-                config.resource
-            )));
-        }
-        configs.push(config);
-    }
-    Ok(configs)
 }

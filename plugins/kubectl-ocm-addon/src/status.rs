@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ocm_cli::list::NONE;
 use ocm_cli::{Format, Table, Ui, document, without_nulls};
-use ocm_core::addon::{Configured, Level, Named, Progress};
+use ocm_core::addon::{Configured, Level, Named, Progress, RolloutStage};
 use ocm_core::leave::some;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::addons::AddOnStatus;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// Which configuration takes effect where. [`Exit::Findings`] if one does not yet.
 pub(crate) fn show(ui: &Ui, format: Format, status: &AddOnStatus) -> Result<Exit, Failure> {
-    let AddOnStatus { name, addons, configurations, progress, unread } = status;
+    let AddOnStatus { name, addons, configurations, progress, rollout, unread } = status;
     match format {
         Format::Json | Format::Yaml => ui.out(&document(format, &status_document(status))?),
         Format::Name => {
@@ -29,6 +29,9 @@ pub(crate) fn show(ui: &Ui, format: Format, status: &AddOnStatus) -> Result<Exit
     }
     if format.is_human() && !progress.is_empty() {
         ui.out(&format!("\n{}", progress_table(progress)));
+    }
+    if format.is_human() && !rollout.is_empty() {
+        ui.out(&format!("\n{}", rollout_table(rollout)));
     }
     if let Some(unread) = unread {
         ui.tell(Event::warning(format!("what placements configure is not told: {unread}")));
@@ -47,7 +50,7 @@ fn table(all: &[Configured], is_wide: bool) -> String {
     let columns = if is_wide { HEADINGS.len() } else { 6 };
     let mut table = Table::new(&HEADINGS[..columns]);
     for one in all {
-        let Configured { cluster, resource, effective, replaced, desired, applied, why } = one;
+        let Configured { cluster, resource, effective, replaced, desired, applied, is_reached: _, why } = one;
         let replaced: Vec<String> = replaced.iter().map(told).collect();
         let last = applied.as_ref().map(|(object, hash)| format!("{object} {}", short(hash)));
         let cells = [
@@ -85,10 +88,32 @@ fn progress_table(all: &[Progress]) -> String {
     table.render()
 }
 
+/// A picture of the stages, in their order from the top.
+fn rollout_table(all: &[RolloutStage]) -> String {
+    let mut table = Table::new(&["PLACEMENT", "ROLLOUT", "STAGE", "CLUSTERS", "DONE", "STATE", "WHY"]);
+    for one in all {
+        let RolloutStage { placement, strategy, number, group, total, completed, state, why } = one;
+        let (number, done) = (number.to_string(), format!("{} {completed}/{total}", bar(*completed, *total)));
+        let (state, why) = (state.to_string(), why.as_deref().unwrap_or_default());
+        table.row([placement.as_str(), strategy, &number, group, &done, &state, why]);
+    }
+    table.render()
+}
+
+/// How much is done, to be seen at a glance: full only if all is.
+fn bar(completed: usize, total: usize) -> String {
+    const WIDTH: usize = 10;
+    let filled = match total {
+        0 => WIDTH,
+        total => completed * WIDTH / total,
+    };
+    format!("[{}{}]", "#".repeat(filled), "-".repeat(WIDTH - filled))
+}
+
 fn status_document(status: &AddOnStatus) -> Value {
-    let AddOnStatus { name, addons, configurations, progress, unread } = status;
+    let AddOnStatus { name, addons, configurations, progress, rollout, unread } = status;
     let configuration = |one: &Configured| {
-        let Configured { cluster, resource, effective, replaced, desired, applied, why } = one;
+        let Configured { cluster, resource, effective, replaced, desired, applied, is_reached: _, why } = one;
         without_nulls(json!({
             "cluster": cluster,
             "resource": resource,
@@ -105,11 +130,19 @@ fn status_document(status: &AddOnStatus) -> Value {
             "placement": placement, "progressing": progressing, "reason": reason, "message": message,
         }))
     };
+    let of_stage = |one: &RolloutStage| {
+        let RolloutStage { placement, strategy, number, group, total, completed, state, why } = one;
+        without_nulls(json!({
+            "placement": placement, "strategy": strategy, "stage": number, "group": group, "total": total,
+            "completed": completed, "state": state.to_string(), "why": why,
+        }))
+    };
     without_nulls(json!({
         "name": name,
         "clusters": addons.iter().map(|row| without_nulls(json!({"name": row.cluster(), "why": row.why}))).collect::<Vec<_>>(),
         "configurations": configurations.iter().map(configuration).collect::<Vec<Value>>(),
         "progress": progress.iter().map(of_placement).collect::<Vec<Value>>(),
+        "rollout": rollout.iter().map(of_stage).collect::<Vec<Value>>(),
         "unread": unread,
     }))
 }
@@ -122,4 +155,17 @@ fn named(named: &Named) -> Value {
         Level::Cluster => ("cluster", None),
     };
     without_nulls(json!({"object": object, "level": word, "placement": placement}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_full_only_if_all_is_done() {
+        assert_eq!(bar(0, 3), "[----------]");
+        assert_eq!(bar(99, 100), "[#########-]");
+        assert_eq!(bar(3, 3), "[##########]");
+        assert_eq!(bar(0, 0), "[##########]");
+    }
 }

@@ -1,15 +1,18 @@
 //! What it looks like.
 
+use std::time::Duration;
+
 use ocm_api::ManagedClusterAddOn;
 use ocm_api::conditions::managed_cluster_add_on::AVAILABLE;
 use ocm_cli::list::NONE;
-use ocm_cli::{PlanView, Sent, SentAll, Table, Ui, WaitedFor, Withdrawn, of_clusters, withdrawn};
+use ocm_cli::{PlanView, Sent, SentAll, Table, Ui, WaitedFor, Withdrawn, of_clusters, withdrawn, without_nulls};
+use ocm_core::leave::some;
 use ocm_core::plan::{Applied, Mode, Outcome};
 use ocm_core::{Event, Exit, Failure, Narrator, Remedy, delivery};
-use ocm_flows::addons::{AddOnsEnabled, DefineRequest, ProxyRequest};
+use ocm_flows::addons::{AddOnFound, AddOnsEnabled, DefineRequest};
 use ocm_flows::deliveries::{DeliveryRow, ToDelete};
 use ocm_kube::Cluster;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 /// What creating an add-on came to.
 pub(crate) fn defined(view: &PlanView, ui: &Ui, request: &DefineRequest, applied: &[Applied]) -> Result<Exit, Failure> {
@@ -27,12 +30,16 @@ pub(crate) fn defined(view: &PlanView, ui: &Ui, request: &DefineRequest, applied
     Ok(Exit::Ok)
 }
 
-/// What setting the proxies of add-ons came to.
-pub(crate) fn proxies(view: &PlanView, ui: &Ui, request: &ProxyRequest, applied: &[Applied]) -> Result<Exit, Failure> {
+/// What changing the configurations of add-ons came to: their names, and how long it was waited for.
+pub(crate) fn configured(
+    view: &PlanView,
+    ui: &Ui,
+    (names, wait): (&[String], Option<Duration>),
+    applied: &[Applied],
+) -> Result<Exit, Failure> {
     if view.mode() == Mode::Diff {
         return view.diff(applied);
     }
-    let ProxyRequest { names, wait, .. } = request;
     let mut members = Map::new();
     members.insert("addons".to_owned(), json!(names));
     view.document(members)?;
@@ -99,4 +106,66 @@ pub(crate) fn disabled(
         answer,
     };
     withdrawn(view, ui, all.iter().zip(answers).map(of).collect(), "add-on", "disabled")
+}
+
+/// What is known of add-ons that are to go, before anybody is asked.
+pub(crate) fn tell_found(ui: &Ui, hub: &Cluster, all: &[AddOnFound]) {
+    for one in all {
+        let name = &one.name;
+        if !one.is_defined() {
+            ui.tell(Event::note(format!("the hub has no ClusterManagementAddOn {name:?} ({})", hub.label())));
+        }
+        if let Some(managers) = &one.written_by {
+            ui.tell(Event::warning(format!(
+                "ClusterManagementAddOn {name:?} was written by {managers}: whoever installed it may make it anew"
+            )));
+        }
+        if one.is_defined() && !one.placements.is_empty() {
+            let placements = some(&one.placements);
+            ui.tell(Event::note(format!(
+                "the hub installs add-on {name:?} by placements ({placements}): no longer then"
+            )));
+        }
+    }
+}
+
+/// What is asked before add-ons are deleted.
+pub(crate) fn about_addons(hub: &Cluster, all: &[AddOnFound]) -> String {
+    let of = |one: &AddOnFound| {
+        let parts = [(one.ours().count(), "template"), (one.clusters.len(), "cluster")];
+        let told = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| match count {
+            1 => format!("1 {word}"),
+            many => format!("{many} {word}s"),
+        });
+        match told.collect::<Vec<_>>().as_slice() {
+            [] => one.name.clone(),
+            told => format!("{} ({})", one.name, told.join(", ")),
+        }
+    };
+    let there: Vec<String> = all.iter().filter(|one| one.is_there()).map(of).collect();
+    let lost = match all.iter().any(|one| !one.clusters.is_empty()) {
+        true => " What they have put on clusters is deleted.",
+        false => "",
+    };
+    format!("Delete add-on {} from the hub ({})?{lost}", some(&there), hub.label())
+}
+
+/// What deleting add-ons came to.
+pub(crate) fn deleted(view: &PlanView, all: &[AddOnFound], answers: Vec<Result<(), Failure>>) -> Result<Exit, Failure> {
+    let of = |(one, answer): (&AddOnFound, &Result<(), Failure>)| {
+        without_nulls(json!({
+            "name": one.name,
+            "deleted": answer.is_ok(),
+            "templates": one.ours().map(|template| template.name.as_str()).collect::<Vec<_>>(),
+            "clusters": one.clusters,
+            "error": answer.as_ref().err().map(ToString::to_string),
+        }))
+    };
+    let mut members = Map::new();
+    members.insert("addons".to_owned(), Value::Array(all.iter().zip(&answers).map(of).collect()));
+    view.document(members)?;
+    let failed = all.iter().zip(answers).filter_map(|(one, answer)| Some((one.name.clone(), answer.err()?)));
+    let failed: Vec<(String, Failure)> = failed.collect();
+    let sentence = |failed: usize| format!("{failed} of {} add-ons are not gone", all.len());
+    Failure::of_several(all.len(), failed, sentence).map_or(Ok(Exit::Ok), Err)
 }

@@ -12,7 +12,7 @@ pub(crate) const VERBS: &[(&str, &str)] = &[
     ("work", "Bring objects to clusters, see what became of them, and take them away"),
     (
         "addon",
-        "Create add-ons, enable them on clusters, see which configuration takes effect, set proxies, and disable them",
+        "Create add-ons, enable them on clusters, configure them, see what takes effect, disable and delete them",
     ),
     ("proxy", "See which clusters can be reached through the add-on cluster-proxy, and run kubectl on one"),
     ("troubleshoot", "Say why a cluster is not joined, and what to type next"),

@@ -78,7 +78,10 @@ fn names_are_in_upstream_source() {
             "cluster/v1beta1/types_placement.go",
             &[placement::SATISFIED, placement::MISCONFIGURED, annotations::SCHEDULING_DISABLED],
         ),
-        ("cluster/v1beta1/types_placementdecision.go", &[labels::PLACEMENT]),
+        (
+            "cluster/v1beta1/types_placementdecision.go",
+            &[labels::PLACEMENT, labels::DECISION_GROUP_INDEX, labels::DECISION_GROUP_NAME],
+        ),
         (
             "cluster/v1/types.go",
             &[

@@ -214,6 +214,11 @@ pub mod labels {
     pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
     /// Placement that a PlacementDecision belongs to. `api:cluster/v1beta1`, `PlacementLabel`
     pub const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
+    /// Number of the group that the clusters of a PlacementDecision are in, from 0. `api:cluster/v1beta1`,
+    /// `DecisionGroupIndexLabel`
+    pub const DECISION_GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
+    /// Name of that group; empty where the placement names none. `api:cluster/v1beta1`, `DecisionGroupNameLabel`
+    pub const DECISION_GROUP_NAME: &str = "cluster.open-cluster-management.io/decision-group-name";
     /// Start of the labels of a ManagedCluster that tell the state of its add-ons, before the add-on's name.
     /// `pkg/registration/hub/addon`
     pub const FEATURE_ADDON_PREFIX: &str = "feature.open-cluster-management.io/addon-";

@@ -171,6 +171,9 @@ fn what_to_type(remedy: &Remedy) -> String {
             format!("disable it there first: kubectl ocm addon disable {name} --clusters {clusters}")
         }
         Remedy::WithClusters => "to take it away although clusters have it: --force".to_owned(),
+        Remedy::UninstallHubAddOn(name) => {
+            format!("it goes with the rest of its hub's side: kubectl ocm uninstall hub-addon {name}")
+        }
         Remedy::IntoConfiguration(object) => {
             format!("put the proxies into that one, which keeps what else it holds: --config {object}")
         }

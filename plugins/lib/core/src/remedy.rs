@@ -179,6 +179,8 @@ pub enum Remedy {
     },
     /// Take it away although clusters have it.
     WithClusters,
+    /// Uninstall the hub's side of add-ons of this name.
+    UninstallHubAddOn(String),
     /// Put the settings into the configuration of this namespace and name, which is referred to already.
     IntoConfiguration(String),
     /// Say which ManagedServiceAccount is meant, or make one.

@@ -11,6 +11,7 @@ pub mod explanation;
 pub mod fix;
 pub mod fleet;
 pub mod get;
+mod gone;
 mod grpc_server;
 #[cfg(test)]
 mod heard;

@@ -4,7 +4,7 @@
 use std::borrow::Borrow;
 
 use ocm_api::Manifest;
-use ocm_core::addon::proxy::keep_configurations;
+use ocm_core::addon::keep_configurations;
 use ocm_core::plan::{Applied, Found, Mode, Plan};
 use ocm_core::work::{Owner, with_defaults_of};
 use ocm_core::written::{Standing, standing};

@@ -127,6 +127,27 @@ pub async fn over(cluster: &Cluster, manifest: &Manifest, live: Value, dry_run: 
     one(cluster, manifest, dry_run).await
 }
 
+/// Changes the spec of an object to the planned one and nothing else of it, if it still is as it was looked at. What others
+/// have written can be taken away so, and what stays remains theirs.
+///
+/// # Errors
+/// The failure of the request, naming the object. [`Reason::Conflict`] if it has changed since.
+pub async fn changed(cluster: &Cluster, manifest: &Manifest, live: Value, dry_run: DryRun) -> Result<Applied, Failure> {
+    let outcome = Outcome::Configured;
+    if dry_run == DryRun::Client {
+        let (manifest, after) = (manifest.clone(), manifest.body().clone());
+        return Ok(Applied { manifest, outcome, before: Some(live), after });
+    }
+    let mut patch = replacement(manifest, &live);
+    patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+    let dry = dry_run == DryRun::Server;
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), dry_run: dry, ..PatchParams::default() };
+    let sent = api(cluster, manifest).patch(manifest.name(), &params, &Patch::Merge(patch)).await;
+    let after = sent.map_err(|error| cluster.explain(format_args!("change {}", manifest.reference()), error))?;
+    let (manifest, after) = (manifest.clone(), to_value(&after)?);
+    Ok(Applied { manifest, outcome, before: Some(live), after })
+}
+
 /// Why an object is kept that was to be changed as it was looked at.
 pub(crate) const HAS_CHANGED: &str = "it has changed since it was looked at";
 

@@ -1,6 +1,7 @@
 //! The commands, as somebody types them, without a cluster: by what they are about. One program, since each links everything.
 
 mod accept;
+mod addon;
 mod cluster_proxy;
 mod completion;
 mod connection;

@@ -21,7 +21,7 @@ fn of_two_contexts_the_one_that_is_named_is_asked_and_no_other() {
         text.starts_with("apiVersion: v1\nkind: Config\ncurrent-context: current\n") && text.contains(&named.url())
     );
     let cli = Cli::with_kubeconfig(&text);
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 15] = [
         &["install", "hub", "--dry-run=client"],
         &["install", "baseline", "--dry-run=client"],
         &["uninstall", "hub", "--dry-run"],
@@ -34,6 +34,8 @@ fn of_two_contexts_the_one_that_is_named_is_asked_and_no_other() {
         &["work", "delete", "w", "--clusters=c1", "--dry-run"],
         &["addon", "enable", "a", "--clusters=c1", "--dry-run"],
         &["addon", "disable", "a", "--clusters=c1", "--dry-run"],
+        &["addon", "delete", "a", "--dry-run"],
+        &["addon", "config", "unset", "a", "--default", "--config=x.g", "--dry-run"],
         &["troubleshoot"],
     ];
     for words in commands {
@@ -82,6 +84,8 @@ fn clusters_are_named_before_anything_is_taken_from_them() {
     are_refused(&[
         (&["addon", "disable", "hello"], "--clusters"),
         (&["addon", "disable", "hello", "--yes"], "--clusters"),
+        (&["addon", "delete", "--yes"], "NAME"),
+        (&["addon", "config", "unset", "hello", "--config=x.g"], "--clusters"),
         (&["work", "delete", "story"], "--clusters"),
         (&["detach"], "CLUSTER"),
     ]);

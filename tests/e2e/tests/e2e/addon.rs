@@ -1,5 +1,5 @@
-//! `kubectl ocm addon create` and `addon status` on a real hub with a cluster that has joined: an add-on is made of objects in
-//! files, and it is told which configuration takes effect.
+//! `kubectl ocm addon create`, `status`, `config` and `delete` on a real hub with a cluster that has joined: an add-on is made of
+//! objects in files, it is told which configuration takes effect, and it goes.
 //!
 //! `cargo test -p e2e-tests --test e2e addon::`; it needs root.
 
@@ -33,7 +33,9 @@ fn cluster() -> &'static Cluster {
 /// Somebody on the hub with exactly the documented rights.
 fn somebody() -> &'static Path {
     static USER: OnceLock<PathBuf> = OnceLock::new();
-    USER.get_or_init(|| user_with(hub(), "addon-maker", &["addon.yaml", "addon-create.yaml"]))
+    USER.get_or_init(|| {
+        user_with(hub(), "addon-maker", &["addon.yaml", "addon-create.yaml", "addon-config.yaml", "addon-delete.yaml"])
+    })
 }
 
 fn addon(words: &[&str]) -> Said {
@@ -148,13 +150,47 @@ fn an_add_on_is_made_of_files_and_its_configuration_is_told() {
     assert_eq!(of("addontemplates")["effective"], json!({"object": "made-0.0.2", "level": "default"}), "{told}");
     assert!(is_there("addontemplate", "made-0.0.1"));
 
+    // Said for all instead.
+    let kind = "--config=addondeploymentconfigs.addon.open-cluster-management.io";
+    let unset = ["config", "unset", "made", "--clusters=day", kind];
+    ends(&addon(&[&unset[..], &["--diff"]].concat()), 3, &["-  configs:"]);
+    ends(&addon(&unset), 0, &["made -n day configured"]);
+    ends(&addon(&unset), 0, &["made -n day unchanged"]);
+    let set = ["config", "set", "made", "--default", named];
+    let missing = format!("{kind}/default/none");
+    ends(&addon(&["config", "set", "made", "--default", missing.as_str()]), 1, &["default/none"]);
+    ends(&addon(&[&set[..], &["--dry-run=server"]].concat()), 0, &["/made configured"]);
+    ends(&addon(&[&set[..], &["--wait", "--timeout=2m"]].concat()), 0, &["/made configured"]);
+    ends(&addon(&set), 0, &["/made unchanged"]);
+    tells(&["status", "made", "--output=json"], "the default takes effect", |said| {
+        let told: Value = serde_json::from_str(&said.stdout).unwrap_or_default();
+        let mut all = told["configurations"].as_array().into_iter().flatten();
+        said.code == Some(0) && all.any(|one| one["effective"] == json!({"object": "default/made", "level": "default"}))
+    });
+    let unset = ["config", "unset", "made", "--default", named];
+    ends(&addon(&[&unset[..], &["--dry-run=server"]].concat()), 0, &["/made configured"]);
+    ends(&addon(&unset), 0, &["/made configured"]);
+    ends(&addon(&unset), 0, &["/made unchanged"]);
+    let live = object(hub(), &["clustermanagementaddon.v1alpha1.addon.open-cluster-management.io", "made"]);
+    let defaults: Vec<&Value> = live["spec"]["supportedConfigs"]
+        .as_array()
+        .expect("kinds")
+        .iter()
+        .filter_map(|one| one.get("defaultConfig"))
+        .collect();
+    assert_eq!(defaults, [&json!({"name": "made-0.0.2"})], "{live}");
+
+    // It goes after no cluster has it.
+    ends(&addon(&["delete", "made", "--yes"]), 3, &["cluster \"day\" has add-on \"made\"", "--force"]);
     ends(&addon(&["disable", "made", "--clusters=day", "--yes"]), 0, &["made -n day deleted"]);
     until_within(SLOW, "its objects go", String::new, || !has_agent());
-    for (kind, name) in
-        [("clustermanagementaddon", "made"), ("addontemplate", "made-0.0.1"), ("addontemplate", "made-0.0.2")]
-    {
-        hub().kubectl(&["delete", kind, name]).expect("it goes");
+    for how in ["--dry-run", "--dry-run=server"] {
+        ends(&addon(&["delete", "made", how]), 0, &["/made deleted", "/made-0.0.1 deleted", "/made-0.0.2 deleted"]);
     }
+    assert!(is_there("clustermanagementaddon", "made") && is_there("addontemplate", "made-0.0.1"));
+    ends(&addon(&["delete", "made", "--yes"]), 0, &["/made deleted", "/made-0.0.1 deleted", "/made-0.0.2 deleted"]);
+    assert!(!is_there("clustermanagementaddon", "made") && !is_there("addontemplate", "made-0.0.2"));
+    ends(&addon(&["delete", "made", "--yes"]), 0, &["the hub has no ClusterManagementAddOn \"made\""]);
 }
 
 #[test]
@@ -177,7 +213,7 @@ fn an_add_on_of_a_placement_is_followed_and_one_of_somebody_else_is_not_replaced
     ends(&create(&["--wait"]), 0, &["/followed created"]);
     ends(&create(&["--dry-run"]), 0, &["/followed unchanged"]);
     tells(&["status", "followed"], "the hub has installed it on the clusters of the placement", |said| {
-        said.code == Some(0) && said.stdout.contains("default/followed") && said.stdout.contains("Completed")
+        said.code == Some(0) && said.stdout.contains("default/followed") && said.stdout.contains("[##########] 1/1")
     });
     let config = json!({"apiVersion": ADDON, "kind": "AddOnDeploymentConfig",
         "metadata": {"name": "followed", "namespace": "default"}, "spec": {}});
@@ -191,11 +227,28 @@ fn an_add_on_of_a_placement_is_followed_and_one_of_somebody_else_is_not_replaced
     tells(&["status", "followed", "-o", "wide"], "the configuration of the placement takes effect", |said| {
         said.code == Some(0) && said.stdout.contains("placement default/followed")
     });
-    hub().kubectl(&["delete", "clustermanagementaddon", "followed"]).expect("it goes");
-    until_within(SLOW, "it goes from the cluster", String::new, || {
-        hub().kubectl(&["get", "managedclusteraddon", "followed", "--namespace=day"]).is_err()
-    });
-    hub().kubectl(&["delete", "addontemplate", "followed-0.0.1"]).expect("it goes");
+    // What somebody else has written goes, too; the hub's writes in between keep nobody from it.
+    let kind = "--config=addondeploymentconfigs.addon.open-cluster-management.io";
+    let unset = ["config", "unset", "followed", "--placement=default/followed", kind];
+    ends(&addon(&[&unset[..], &["--wait", "--timeout=2m"]].concat()), 0, &["/followed configured"]);
+    ends(&addon(&unset), 0, &["/followed unchanged"]);
+    let live = object(hub(), &["clustermanagementaddon.v1alpha1.addon.open-cluster-management.io", "followed"]);
+    assert!(live["spec"]["installStrategy"]["placements"][0]["configs"].is_null(), "{live}");
+
+    // Where it is disabled it would come back; whoever deletes it takes it from the clusters.
+    ends(
+        &addon(&["delete", "followed", "--yes"]),
+        3,
+        &["by placements (default/followed)", "it comes back", "--force"],
+    );
+    let gone = addon(&["delete", "followed", "--yes", "--force", "--timeout=2m"]);
+    ends(
+        &gone,
+        0,
+        &["clusters that have it: day", "/followed deleted", "followed -n day deleted", "/followed-0.0.1 deleted"],
+    );
+    assert!(hub().kubectl(&["get", "managedclusteraddon", "followed", "--namespace=day"]).is_err());
+    assert!(!is_there("clustermanagementaddon", "followed") && !is_there("addontemplate", "followed-0.0.1"));
 
     // Of somebody else.
     let theirs = json!({"apiVersion": ADDON, "kind": "ClusterManagementAddOn", "metadata": {"name": "theirs"},

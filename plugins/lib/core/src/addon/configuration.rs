@@ -60,6 +60,8 @@ pub struct Configured {
     pub desired: Option<String>,
     /// Object and hash of the spec that was applied last; none if none was.
     pub applied: Option<(String, String)>,
+    /// Whether the add-on of the cluster has been told to take it, as it is now.
+    pub is_reached: bool,
     /// What keeps it from being in effect; none if it is.
     pub why: Option<String>,
 }
@@ -72,7 +74,8 @@ pub fn configurations(
     selected: &BTreeMap<String, BTreeSet<String>>,
 ) -> Vec<Configured> {
     let cluster = addon.metadata.namespace.clone().unwrap_or_default();
-    let levels = [defaults(definition), of_placement(definition, &cluster, selected), of_cluster(addon)];
+    let placement = last_placement(definition, &cluster, selected);
+    let levels = [defaults(definition), placement.map(of_placement).unwrap_or_default(), of_cluster(addon)];
     let kinds: BTreeSet<&String> = levels.iter().flatten().map(|(kind, _)| kind).collect();
     let mut all = Vec::new();
     for kind in kinds {
@@ -91,9 +94,17 @@ pub fn configurations(
             };
             let desired = hash("desiredConfig").map(|(_, hash)| hash);
             let applied = hash("lastAppliedConfig");
-            let why = why(reference.is_some(), desired.as_deref(), applied.as_ref(), &effective.object);
+            let wanted = wanted_hash(definition, placement, kind, &effective);
+            let is_old = wanted.is_some_and(|wanted| desired.as_deref().unwrap_or_default() != wanted);
+            let why = match why(reference.is_some(), desired.as_deref(), applied.as_ref(), &effective.object) {
+                _ if is_old && reference.is_some() => {
+                    Some("its content has changed, and its rollout has not come to the cluster".to_owned())
+                }
+                why => why,
+            };
+            let is_reached = reference.is_some() && !is_old;
             let (cluster, resource, replaced) = (cluster.clone(), kind.clone(), replaced.clone());
-            Configured { cluster, resource, effective, replaced, desired, applied, why }
+            Configured { cluster, resource, effective, replaced, desired, applied, is_reached, why }
         }));
     }
     all
@@ -125,25 +136,60 @@ fn defaults(definition: &Value) -> Said {
     all.into_iter().flatten().filter_map(of).collect()
 }
 
-/// Upstream: `installStrategy.placements[].configs`, of the last placement that selects the cluster.
-fn of_placement(definition: &Value, cluster: &str, selected: &BTreeMap<String, BTreeSet<String>>) -> Said {
+/// The last placement of the install strategy that selects a cluster.
+pub(super) fn last_placement<'a>(
+    definition: &'a Value,
+    cluster: &str,
+    selected: &BTreeMap<String, BTreeSet<String>>,
+) -> Option<&'a Value> {
     let strategy = &definition["spec"]["installStrategy"];
     let all = strategy["placements"].as_array().filter(|_| strategy["type"] == "Placements");
     let selects =
         |placement: &&Value| selected.get(&object_of(placement)).is_some_and(|clusters| clusters.contains(cluster));
-    let Some(last) = all.into_iter().flatten().rfind(selects) else { return Vec::new() };
-    let level = Level::Placement(object_of(last));
-    let configs = last["configs"].as_array().into_iter().flatten();
+    all.into_iter().flatten().rfind(selects)
+}
+
+/// Upstream: `installStrategy.placements[].configs`.
+fn of_placement(placement: &Value) -> Said {
+    let level = Level::Placement(object_of(placement));
+    let configs = placement["configs"].as_array().into_iter().flatten();
     configs.map(|config| (kind_of(config), Named { level: level.clone(), object: object_of(config) })).collect()
+}
+
+/// Hash of the spec of a configuration that the hub rolls out; none if the definition tells of none, or it is said for the
+/// cluster alone. Upstream: `status.installProgressions[].configReferences`, `status.defaultconfigReferences`.
+fn wanted_hash<'a>(definition: &'a Value, placement: Option<&Value>, kind: &str, effective: &Named) -> Option<&'a str> {
+    if effective.level == Level::Cluster {
+        return None;
+    }
+    let all = match placement.map(object_of) {
+        Some(placement) => progression(definition, &placement)?.get("configReferences"),
+        None => definition.pointer("/status/defaultconfigReferences"),
+    };
+    let mut all = all.and_then(Value::as_array)?.iter();
+    let found = all.find(|one| kind_of(one) == kind && object_of(&one["desiredConfig"]) == effective.object)?;
+    Some(text(&found["desiredConfig"], "specHash")).filter(|hash| !hash.is_empty())
+}
+
+/// What the hub has noted about the clusters of a placement, by its namespace and name. Upstream: `InstallProgression`.
+pub(super) fn progression<'a>(definition: &'a Value, placement: &str) -> Option<&'a Value> {
+    let all = definition.pointer("/status/installProgressions").and_then(Value::as_array)?;
+    all.iter().find(|one| object_of(one) == placement)
 }
 
 /// Upstream: `ManagedClusterAddOn.spec.configs`.
 fn of_cluster(addon: &ManagedClusterAddOn) -> Said {
     let of = |config: &AddOnConfig| {
-        let AddOnConfig { group, resource, namespace, name } = config;
-        (named_kind(resource, group), Named { level: Level::Cluster, object: named_object(namespace.as_deref(), name) })
+        let (kind, object) = kind_and_object(config);
+        (kind, Named { level: Level::Cluster, object })
     };
     addon.spec.configs.iter().map(of).collect()
+}
+
+/// Kind and object of a configuration, as a [`Configured`] names them.
+pub fn kind_and_object(config: &AddOnConfig) -> (String, String) {
+    let AddOnConfig { group, resource, namespace, name } = config;
+    (named_kind(resource, group), named_object(namespace.as_deref(), name))
 }
 
 /// What the hub has noted about a configuration of an add-on. Upstream: `ConfigReference`.
@@ -152,7 +198,7 @@ fn reference<'a>(addon: &'a ManagedClusterAddOn, kind: &str, object: &str) -> Op
     all.find(|one| kind_of(one) == kind && object_of(&one["desiredConfig"]) == object)
 }
 
-fn text<'a>(object: &'a Value, member: &str) -> &'a str {
+pub(super) fn text<'a>(object: &'a Value, member: &str) -> &'a str {
     object[member].as_str().unwrap_or_default()
 }
 
@@ -164,7 +210,7 @@ fn named_kind(resource: &str, group: &str) -> String {
     format!("{resource}.{group}").trim_end_matches('.').to_owned()
 }
 
-fn object_of(config: &Value) -> String {
+pub(super) fn object_of(config: &Value) -> String {
     named_object(config["namespace"].as_str(), text(config, "name"))
 }
 
@@ -290,6 +336,36 @@ mod tests {
         assert_eq!(why(config("all", "2"), config("all", "1")).unwrap(), "an earlier content of it is applied still");
         assert_eq!(why(config("all", "2"), config("old", "1")).unwrap(), "n/old is applied still");
         assert!(why(config("old", "1"), config("old", "1")).unwrap().starts_with("the hub has not looked"));
+    }
+
+    #[test]
+    fn a_content_that_the_hub_rolls_out_is_in_effect_where_it_has_come_to() {
+        let config = |name: &str, hash: &str| json!({"namespace": "n", "name": name, "specHash": hash});
+        let reference = |name: &str, hash: &str| {
+            json!({"group": "g", "resource": "settings",
+            "desiredConfig": config(name, hash), "lastAppliedConfig": config(name, hash)})
+        };
+        let mut definition = definition();
+        definition["status"] = json!({
+            "defaultconfigReferences": [reference("all", "2")],
+            "installProgressions": [{"namespace": "p", "name": "last", "configReferences": [reference("last", "2")]}]});
+        let told = |name: &str, hash: &str, placements: &[&str], own: Value| {
+            let addon = addon(own, json!([reference(name, hash)]));
+            let all = configurations(&definition, &addon, &selected(placements));
+            let one = all.into_iter().find(|one| one.resource == "settings.g").unwrap();
+            (one.is_reached, one.why)
+        };
+        let old = "its content has changed, and its rollout has not come to the cluster";
+        for (name, placements) in [("all", &[][..]), ("last", &["last"][..])] {
+            assert_eq!(told(name, "2", placements, json!([])), (true, None));
+            assert_eq!(told(name, "1", placements, json!([])), (false, Some(old.to_owned())));
+        }
+        // What is said for the cluster alone is nobody else's to roll out; and of a placement that the hub has not looked at
+        // nothing is known.
+        let own = json!([{"group": "g", "resource": "settings", "namespace": "n", "name": "last"}]);
+        assert_eq!(told("last", "1", &["last"], own), (true, None));
+        assert_eq!(told("first", "1", &["first"], json!([])), (true, None));
+        assert!(!told("other", "2", &[], json!([])).0);
     }
 
     #[test]

@@ -67,11 +67,13 @@ pub(super) fn united(configs: &[AddOnConfig], live: Option<&Value>) -> Vec<Value
     let live = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let kind = |config: &Value| (config["group"].as_str().unwrap_or_default().to_owned(), config["resource"].clone());
     let mut given: Vec<Value> = configs.iter().map(|config| json!(config)).collect();
+    let kinds: Vec<(String, Value)> = given.iter().map(kind).collect();
     // In the live order, so that nothing changes when nothing is new.
     let mut all: Vec<Value> = Vec::new();
     for old in live {
         match given.iter().position(|new| kind(new) == kind(old)) {
             Some(at) => all.push(given.remove(at)),
+            None if kinds.contains(&kind(old)) => {}
             None => all.push(old.clone()),
         }
     }
@@ -148,7 +150,8 @@ mod tests {
     #[test]
     fn configurations_of_other_kinds_stay() {
         let live = json!({"spec": {"configs": [
-            {"group": "g", "resource": "x", "name": "old"}, {"resource": "y", "name": "kept"}]}});
+            {"group": "g", "resource": "x", "name": "old"}, {"resource": "y", "name": "kept"},
+            {"group": "g", "resource": "x", "name": "older"}]}});
         let options = AddOnOptions { configs: vec![config("z.g/new"), config("x.g/new")], ..AddOnOptions::default() };
         let manifest = manifest("a", "c1", &options, Some(&live));
         let named: Vec<&Value> =

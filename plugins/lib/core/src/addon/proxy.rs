@@ -1,22 +1,15 @@
-//! Proxies of an add-on's agents: what an AddOnDeploymentConfig says of them, and where it is referred to.
-//!
-//! ```text
-//! AddOnDeploymentConfig ◀─ supportedConfigs[].defaultConfig      of the ClusterManagementAddOn, for all clusters
-//!                       ◀─ installStrategy.placements[].configs  of the ClusterManagementAddOn, for those of a placement
-//!                       ◀─ spec.configs                          of the ManagedClusterAddOn, for one cluster
-//! ```
+//! Proxies of an add-on's agents: what an AddOnDeploymentConfig says of them.
 
 use std::net::IpAddr;
 
 use ocm_api::addon::AddOnConfig;
-use ocm_api::{AddOnDeploymentConfig, ClusterManagementAddOn, Manifest};
+use ocm_api::{AddOnDeploymentConfig, Manifest};
 use serde_json::{Value, json};
 
-use super::enabled::united;
+use super::places::ours;
 use crate::certificate;
 use crate::join::proxy::ProxyUrl;
 use crate::leave::meta;
-use crate::reconcile::owned_by_us;
 
 /// Name of the AddOnDeploymentConfig where none is said.
 pub const CONFIG_NAME: &str = "addon-proxy-settings";
@@ -119,11 +112,6 @@ pub fn proxy_config(namespace: &str, name: &str, options: &ProxyOptions, live: O
     Manifest::with::<AddOnDeploymentConfig>(&meta(Some(namespace), name), json!({"spec": spec})).exactly()
 }
 
-/// What we have written before of a spec.
-fn ours(live: &Value) -> Value {
-    owned_by_us(live).get("spec").filter(|spec| spec.is_object()).cloned().unwrap_or_else(|| json!({}))
-}
-
 fn there<'a>(live: Option<&'a Value>, member: &str) -> Option<&'a str> {
     live.and_then(|live| live["spec"]["proxyConfig"][member].as_str())
 }
@@ -216,118 +204,6 @@ pub fn service_addresses(service: Option<&Value>, networks: &[Value]) -> Vec<Str
     };
     let addresses = service.map(|service| list(&service["spec"]["clusterIPs"])).unwrap_or_default();
     addresses.into_iter().chain(networks.iter().flat_map(|network| list(&network["spec"]["cidrs"]))).collect()
-}
-
-/// Where a definition refers to a configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// As the default of all clusters.
-    Default,
-    /// For the clusters of a placement by which the hub installs the add-on: namespace and name.
-    Placement(String, String),
-}
-
-impl Place {
-    /// The entry of this place in a list of the definition.
-    fn list<'a>(&self, spec: &'a Value) -> &'a Value {
-        match self {
-            Self::Default => &spec["supportedConfigs"],
-            Self::Placement(..) => &spec["installStrategy"]["placements"],
-        }
-    }
-
-    /// What tells its entry from others.
-    fn keys<'a>(&'a self, config: &'a AddOnConfig) -> [(&'static str, &'a str); 2] {
-        match self {
-            Self::Default => [("group", config.group.as_str()), ("resource", config.resource.as_str())],
-            Self::Placement(namespace, name) => [("namespace", namespace.as_str()), ("name", name.as_str())],
-        }
-    }
-
-    /// The entry of this place in a spec.
-    fn find<'a>(&self, spec: &'a Value, config: &AddOnConfig) -> Option<&'a Value> {
-        let keys = self.keys(config);
-        self.list(spec).as_array()?.iter().find(|entry| has(entry, &keys))
-    }
-}
-
-fn has(entry: &Value, keys: &[(&'static str, &str)]) -> bool {
-    keys.iter().all(|(key, value)| entry[*key].as_str().unwrap_or_default() == *value)
-}
-
-/// The configuration of the same kind that a definition refers to in a place; none if there is none, or no such place.
-pub fn referred(definition: &Value, place: &Place, config: &AddOnConfig) -> Option<AddOnConfig> {
-    let entry = place.find(&definition["spec"], config)?;
-    match place {
-        Place::Default => {
-            let default = entry.get("defaultConfig").filter(|default| default.is_object())?;
-            let word = |member: &str| default[member].as_str().map(str::to_owned);
-            Some(AddOnConfig { namespace: word("namespace"), name: word("name")?, ..config.clone() })
-        }
-        Place::Placement(..) => of_kind(&entry["configs"], config),
-    }
-}
-
-/// The configuration of the same kind in a list of them.
-pub fn of_kind(configs: &Value, config: &AddOnConfig) -> Option<AddOnConfig> {
-    let all = configs.as_array()?.iter().filter_map(|one| serde_json::from_value::<AddOnConfig>(one.clone()).ok());
-    all.into_iter().find(|one| (&one.group, &one.resource) == (&config.group, &config.resource))
-}
-
-/// A definition that refers to a configuration in a place, with what we have written of it before and nothing of others.
-/// Upstream: `ClusterManagementAddOnSpec`, whose lists the server tells apart by these keys.
-pub fn referring(name: &str, definition: &Value, place: &Place, config: &AddOnConfig) -> Manifest {
-    let mut spec = ours(definition);
-    let keys = place.keys(config);
-    match place {
-        Place::Default => {
-            let named = json!({"namespace": config.namespace, "name": config.name});
-            entry(&mut spec["supportedConfigs"], &keys)["defaultConfig"] = named;
-        }
-        Place::Placement(..) => {
-            let there = place.find(&definition["spec"], config).map(|entry| &entry["configs"]);
-            let all = united(std::slice::from_ref(config), there);
-            entry(&mut spec["installStrategy"]["placements"], &keys)["configs"] = Value::Array(all);
-        }
-    }
-    Manifest::with::<ClusterManagementAddOn>(&meta(None, name), json!({"spec": spec}))
-}
-
-/// The entry of a list with these keys, made if it is not there.
-fn entry<'a>(list: &'a mut Value, keys: &[(&'static str, &str)]) -> &'a mut Value {
-    if !list.is_array() {
-        *list = Value::Array(Vec::new());
-    }
-    let all = list.as_array_mut().expect("it is an array");
-    let found = all.iter().position(|entry| has(entry, keys));
-    let at = found.unwrap_or_else(|| {
-        all.push(keys.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect());
-        all.len() - 1
-    });
-    &mut all[at]
-}
-
-/// Adds to a planned definition the configurations that the live one refers to, but for templates: who plans a definition anew
-/// says nothing of them.
-pub fn keep_configurations(planned: &mut Manifest, live: &Value) {
-    if planned.kind() != "ClusterManagementAddOn" {
-        return;
-    }
-    let lists = [
-        ("/spec/supportedConfigs", ["group", "resource"], "defaultConfig"),
-        ("/spec/installStrategy/placements", ["namespace", "name"], "configs"),
-    ];
-    for (list, keys, member) in lists {
-        let there = live.pointer(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let entries = planned.body_mut().pointer_mut(list).and_then(Value::as_array_mut);
-        for entry in entries.into_iter().flatten() {
-            let is_same = |other: &&Value| keys.iter().all(|key| other[*key] == entry[*key]);
-            let kept = there.iter().find(is_same).and_then(|other| other.get(member)).cloned();
-            if let (Some(kept), Some(members)) = (kept, entry.as_object_mut()) {
-                members.entry(member).or_insert(kept);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -448,78 +324,5 @@ mod tests {
         for bad in ["", "a b", "http://a", "10.0.0.0/33", "a/8", "10.0.0.0/", "10.0.0.0/x"] {
             assert!(!is_no_proxy(bad), "{bad}");
         }
-    }
-
-    fn config(name: &str) -> AddOnConfig {
-        config_reference("n", name)
-    }
-
-    /// A definition of which we have written the template, and others the placement.
-    fn definition() -> Value {
-        json!({
-            "metadata": {"name": "a", "managedFields": [{"manager": "kubectl-ocm", "operation": "Apply", "fieldsV1": {
-                "f:spec": {"f:supportedConfigs": {
-                    "k:{\"group\":\"addon.open-cluster-management.io\",\"resource\":\"addontemplates\"}": {
-                        ".": {}, "f:group": {}, "f:resource": {}, "f:defaultConfig": {"f:name": {}}}}}}}]},
-            "spec": {
-                "supportedConfigs": [
-                    {"group": GROUP, "resource": "addontemplates", "defaultConfig": {"name": "t"}},
-                    {"group": GROUP, "resource": RESOURCE}],
-                "installStrategy": {"type": "Placements", "placements": [
-                    {"namespace": "p", "name": "x", "configs": [{"group": "g", "resource": "others", "name": "o"}]},
-                    {"namespace": "p", "name": "y"}]}},
-        })
-    }
-
-    #[test]
-    fn a_definition_refers_to_it_and_keeps_what_we_have_written() {
-        let planned = referring("a", &definition(), &Place::Default, &config("new"));
-        assert_eq!(
-            planned.body()["spec"],
-            json!({"supportedConfigs": [
-                {"group": GROUP, "resource": "addontemplates", "defaultConfig": {"name": "t"}},
-                {"group": GROUP, "resource": RESOURCE, "defaultConfig": {"namespace": "n", "name": "new"}}]})
-        );
-        let place = Place::Placement("p".to_owned(), "x".to_owned());
-        let planned = referring("a", &definition(), &place, &config("new"));
-        let placements = &planned.body()["spec"]["installStrategy"]["placements"];
-        // The list of configurations is one value to the server: those of other kinds are said, too.
-        assert_eq!(
-            *placements,
-            json!([{"namespace": "p", "name": "x", "configs": [
-                {"group": "g", "resource": "others", "name": "o"},
-                {"group": GROUP, "resource": RESOURCE, "namespace": "n", "name": "new"}]}])
-        );
-        assert_eq!(planned.body()["spec"]["supportedConfigs"][0]["defaultConfig"]["name"], "t");
-    }
-
-    #[test]
-    fn what_is_referred_to_already_is_found() {
-        let place = |name: &str| Place::Placement("p".to_owned(), name.to_owned());
-        let mut live = definition();
-        for place in [Place::Default, place("x"), place("y"), place("z")] {
-            assert_eq!(referred(&live, &place, &config("new")), None, "{place:?}");
-        }
-        live["spec"]["supportedConfigs"][1]["defaultConfig"] = json!({"namespace": "n", "name": "old"});
-        assert_eq!(referred(&live, &Place::Default, &config("new")), Some(config("old")));
-        live["spec"]["installStrategy"]["placements"][1]["configs"] = json!([config("old")]);
-        assert_eq!(referred(&live, &place("y"), &config("new")), Some(config("old")));
-    }
-
-    #[test]
-    fn a_definition_that_is_planned_anew_keeps_configurations_but_not_its_template() {
-        let mut live = definition();
-        live["spec"]["supportedConfigs"][1]["defaultConfig"] = json!({"namespace": "n", "name": "old"});
-        let spec = json!({
-            "supportedConfigs": [
-                {"group": GROUP, "resource": "addontemplates", "defaultConfig": {"name": "t2"}},
-                {"group": GROUP, "resource": RESOURCE}],
-            "installStrategy": {"type": "Placements", "placements": [{"namespace": "p", "name": "x"}]}});
-        let mut planned = Manifest::with::<ClusterManagementAddOn>(&meta(None, "a"), json!({"spec": spec}));
-        keep_configurations(&mut planned, &live);
-        let spec = &planned.body()["spec"];
-        assert_eq!(spec["supportedConfigs"][0]["defaultConfig"]["name"], "t2");
-        assert_eq!(spec["supportedConfigs"][1]["defaultConfig"]["name"], "old");
-        assert_eq!(spec["installStrategy"]["placements"][0]["configs"][0]["name"], "o");
     }
 }

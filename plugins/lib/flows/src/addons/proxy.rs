@@ -1,26 +1,28 @@
 //! Proxies that people set for the agents of add-ons: AddOnDeploymentConfigs, and what refers to them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ocm_api::addon::AddOnConfig;
 use ocm_api::{ManagedClusterAddOn, Manifest};
 use ocm_core::addon::proxy::{
-    CONFIG_NAME, Place, ProxyOptions, api_server_behind_proxy, config_kind, config_reference, of_kind, proxy_config,
-    referred, referring, service_addresses,
+    CONFIG_NAME, ProxyOptions, api_server_behind_proxy, config_kind, config_reference, proxy_config, service_addresses,
 };
-use ocm_core::addon::{AddOnOptions, Level, configurations, manifest, placements};
+use ocm_core::addon::{
+    AddOnOptions, Configured, Level, Place, configurations, manifest, of_kind, placements, referred, referring,
+};
 use ocm_core::cluster_sets::decided_for;
 use ocm_core::plan::{Applied, Found, Mode, Plan, Stage};
 use ocm_core::{Event, Failure, Narrator, Outcome, Reason, Remedy};
 use ocm_kube::access::{self, Right};
-use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
+use super::effect::until_in_effect;
 use super::enable::require_taken;
+use super::referrers::{defined, on_clusters, place_told};
+use super::status;
 use super::status::decided;
-use super::{definitions, status};
 use crate::deliveries::{look_first, require_accepted};
 use crate::objects::{Sought, objects};
 
@@ -29,8 +31,6 @@ const GROUP: &str = "addon.open-cluster-management.io";
 const AT_ONCE: usize = 8;
 /// Each right is asked for one by one: of more objects, for all at once.
 const ONE_BY_ONE: usize = 10;
-/// How often it is looked while it waits.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// What refers to the AddOnDeploymentConfig.
 #[derive(Clone, Debug)]
@@ -170,16 +170,9 @@ fn nothing_to_take_away(namespace: &str, name: &str) -> Failure {
 
 /// The definitions of add-ons, each with its name, if they take AddOnDeploymentConfigs.
 async fn known(hub: &Cluster, names: &[String], configs: &[AddOnConfig]) -> Result<Vec<(String, Value)>, Failure> {
-    let mut all = Vec::new();
-    for (name, definition) in definitions(hub, names).await? {
-        let Some(definition) = definition else {
-            return Err(Failure::refused(format!(
-                "the hub has no ClusterManagementAddOn {name:?}: nothing was changed"
-            ))
-            .hint("see which there are: kubectl get clustermanagementaddons"));
-        };
-        require_taken(&name, &definition, configs.get(..1).unwrap_or_default())?;
-        all.push((name, definition));
+    let all = defined(hub, names).await?;
+    for (name, definition) in &all {
+        require_taken(name, definition, configs.get(..1).unwrap_or_default())?;
     }
     Ok(all)
 }
@@ -192,17 +185,10 @@ async fn of_clusters(
 ) -> Result<Vec<Manifest>, Failure> {
     let mut all = Vec::new();
     for (name, definition) in definitions {
-        let draft = |cluster: &String| manifest(name, cluster, &AddOnOptions::default(), None);
-        let drafts: Vec<Manifest> = clusters.iter().map(draft).collect();
         let (decisions, _) = decided(hub, &placements(definition)).await?;
         let selected = decided_for(&decisions);
-        for (cluster, Found { live, .. }) in clusters.iter().zip(look_first(hub, &drafts, AT_ONCE).await?) {
-            let Some(live) = live else {
-                let sentence = format!("cluster {cluster:?} has no add-on {name:?}: nothing was changed");
-                let remedy = Remedy::EnableAddOn { name: name.clone(), cluster: cluster.clone() };
-                return Err(Failure::refused(sentence).hint(remedy));
-            };
-            let config = target.of_cluster(cluster);
+        for (cluster, live) in on_clusters(hub, name, clusters).await? {
+            let config = target.of_cluster(&cluster);
             refuse_other(
                 of_kind(&live["spec"]["configs"], &config).as_ref(),
                 &config,
@@ -219,7 +205,7 @@ async fn of_clusters(
                 )));
             }
             let options = AddOnOptions { configs: vec![config], ..AddOnOptions::default() };
-            all.push(manifest(name, cluster, &options, Some(&live)));
+            all.push(manifest(name, &cluster, &options, Some(&live)));
         }
     }
     Ok(all)
@@ -232,26 +218,9 @@ fn of_definitions(
 ) -> Result<Vec<Manifest>, Failure> {
     let mut all = Vec::new();
     for (name, definition) in definitions {
-        let what = match place {
-            Place::Default => format!("the default of add-on {name:?}"),
-            Place::Placement(namespace, placement) => {
-                let placement = format!("{namespace}/{placement}");
-                let known = placements(definition);
-                if !known.contains(&placement) {
-                    let sentence = format!(
-                        "the hub does not install add-on {name:?} by placement {placement}: nothing was changed"
-                    );
-                    let failure = Failure::refused(sentence);
-                    return Err(match known.is_empty() {
-                        true => failure.hint("people enable it on clusters: name these, or make it the default"),
-                        false => failure.hint(format!("it does by {}", known.join(", "))),
-                    });
-                }
-                format!("add-on {name:?} on clusters of placement {placement}")
-            }
-        };
+        let what = place_told(name, definition, place)?;
         refuse_other(referred(definition, place, config).as_ref(), config, &what)?;
-        all.push(referring(name, definition, place, config));
+        all.push(referring(name, definition, place, std::slice::from_ref(config)));
     }
     Ok(all)
 }
@@ -293,10 +262,25 @@ pub async fn configure_proxy(
     if let Some(timeout) = wait {
         let is_changed =
             |one: &&Applied| one.manifest.kind() == "AddOnDeploymentConfig" && one.outcome == Outcome::Configured;
-        let changed = applied.iter().filter(is_changed).map(|one| object_of(&one.manifest)).collect();
-        until_in_effect(hub, request, (&changed, &before), timeout, narrator).await?;
+        let changed: BTreeSet<String> = applied.iter().filter(is_changed).map(|one| object_of(&one.manifest)).collect();
+        let ours: BTreeSet<String> = request.target.references().iter().map(reference).collect();
+        let why_not = |name: &str, one: &Configured| {
+            if one.resource != config_kind() || !ours.contains(&one.effective.object) {
+                return None;
+            }
+            // Of one that has changed, the hub first has to want another hash than before.
+            let key = (name.to_owned(), one.cluster.clone());
+            let is_old = changed.contains(&one.effective.object) && before.get(&key) == Some(&one.desired);
+            one.why.clone().or_else(|| is_old.then(|| "the hub has not read its content yet".to_owned()))
+        };
+        let whose = (request.names.as_slice(), request.target.clusters());
+        until_in_effect(hub, whose, &why_not, timeout, narrator).await?;
     }
     Ok(applied)
+}
+
+fn reference(config: &AddOnConfig) -> String {
+    format!("{}/{}", config.namespace.as_deref().unwrap_or_default(), config.name)
 }
 
 fn object_of(manifest: &Manifest) -> String {
@@ -324,38 +308,4 @@ async fn desired(hub: &Cluster, request: &ProxyRequest) -> Result<Desired, Failu
         all.extend(of_kind.map(|one| ((name.clone(), one.cluster), one.desired)));
     }
     Ok(all)
-}
-
-/// Waits until the configuration is in effect wherever it takes effect. Of one that has `changed`, the hub first has to want
-/// another hash than `before`.
-async fn until_in_effect(
-    hub: &Cluster,
-    request: &ProxyRequest,
-    (changed, before): (&BTreeSet<String>, &Desired),
-    timeout: Duration,
-    narrator: &dyn Narrator,
-) -> Result<(), Failure> {
-    let object = |config: AddOnConfig| format!("{}/{}", config.namespace.unwrap_or_default(), config.name);
-    let ours: BTreeSet<String> = request.target.references().into_iter().map(object).collect();
-    let doing = "waiting until the configuration is in effect";
-    let waited = until(doing, Instant::now() + timeout, PAUSE, narrator, async || {
-        for name in &request.names {
-            let found = status(hub, name, request.target.clusters()).await?.configurations;
-            for one in
-                found.into_iter().filter(|one| ours.contains(&one.effective.object) && one.resource == config_kind())
-            {
-                let is_old = changed.contains(&one.effective.object)
-                    && before.get(&(name.clone(), one.cluster.clone())) == Some(&one.desired);
-                let why = one.why.or_else(|| is_old.then(|| "the hub has not read its content yet".to_owned()));
-                if let Some(why) = why {
-                    return Ok(Check::NotYet(format!("{name} of {}: {why}", one.cluster)));
-                }
-            }
-        }
-        Ok(Check::Ready(()))
-    });
-    waited.await.map_err(|failure| match failure.reason {
-        Reason::TimedOut => failure.hint(Remedy::SeeAddOns),
-        _ => failure,
-    })
 }

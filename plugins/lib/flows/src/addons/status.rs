@@ -1,9 +1,9 @@
 //! Which configuration of an add-on takes effect on each cluster, and how far the hub has come with it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_api::{ManagedClusterAddOn, PlacementDecision};
-use ocm_core::addon::{Configured, Progress, configurations, placements, progress};
+use ocm_core::addon::{Configured, Progress, RolloutStage, configurations, placements, progress, rollout};
 use ocm_core::cluster_sets::decided_for;
 use ocm_core::{Failure, Reason, Remedy};
 use ocm_kube::Cluster;
@@ -23,6 +23,9 @@ pub struct AddOnStatus {
     pub configurations: Vec<Configured>,
     /// How far the hub has come, by placement.
     pub progress: Vec<Progress>,
+    /// The same by the stages of their rollouts; empty if it was looked at some clusters only, or what placements select may
+    /// not be read.
+    pub rollout: Vec<RolloutStage>,
     /// Why it cannot be told which placements select a cluster, if the user may not read it.
     pub unread: Option<String>,
 }
@@ -45,7 +48,16 @@ pub async fn status(hub: &Cluster, name: &str, clusters: &[String]) -> Result<Ad
     let selected = decided_for(&decisions);
     let of = |row: &DeliveryRow<ManagedClusterAddOn>| configurations(&definition, &row.object, &selected);
     let configurations = addons.iter().flat_map(of).collect();
-    Ok(AddOnStatus { name: name.to_owned(), addons, configurations, progress: progress(&definition), unread })
+    let rollout = match clusters.is_empty() && unread.is_none() {
+        true => {
+            let by_cluster: BTreeMap<&str, &ManagedClusterAddOn> =
+                addons.iter().map(|row| (row.cluster(), &row.object)).collect();
+            rollout(&definition, &by_cluster, &decisions)
+        }
+        false => Vec::new(),
+    };
+    let progress = progress(&definition);
+    Ok(AddOnStatus { name: name.to_owned(), addons, configurations, progress, rollout, unread })
 }
 
 /// The decisions of the namespaces of placements, `NAMESPACE/NAME`, as far as they may be read.

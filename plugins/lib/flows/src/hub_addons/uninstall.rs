@@ -14,12 +14,12 @@ use ocm_core::{DryRun, Event, Failure, Narrator, Remedy};
 use ocm_kube::access;
 use ocm_kube::remove::{self, Dependents};
 use ocm_kube::triggers::Triggers;
-use ocm_kube::wait::{Check, until, until_triggered};
-use ocm_kube::{Cluster, apply, contents};
-use serde_json::Value;
+use ocm_kube::wait::{Check, until_triggered};
+use ocm_kube::{Cluster, contents};
 
 use crate::addons::definitions;
 use crate::deliveries::{Wanted, deliveries};
+use crate::gone::until_gone;
 use crate::leave::{Leaving, PAUSE, namespace_gone, noted};
 use crate::registry;
 
@@ -206,42 +206,14 @@ pub async fn uninstall_hub_addon(
             each(&remove::known(hub, manifest, uid, dependents, leaving.dry_run).await?);
         }
         if leaving.dry_run == DryRun::No {
-            gone(hub, &its, rank, leaving, narrator).await?;
+            // Who looks after them, or needs them, goes later.
+            until_gone(hub, &its, rank.name(), leaving.timeout, narrator).await?;
             if rank == Rank::AddOns {
                 gone_from_clusters(hub, &its, leaving, narrator).await?;
             }
         }
     }
     Ok(uninstalled)
-}
-
-/// Waits until objects are gone: who looks after them, or needs them, goes later.
-async fn gone(
-    hub: &Cluster,
-    its: &[(Manifest, &str)],
-    rank: Rank,
-    leaving: Leaving,
-    narrator: &dyn Narrator,
-) -> Result<(), Failure> {
-    let doing = format!("waiting until {} are gone", rank.name());
-    until(&doing, Instant::now() + leaving.timeout, PAUSE, narrator, async || {
-        for (manifest, uid) in its {
-            let Some(live) = apply::read(hub, manifest).await? else { continue };
-            if live["metadata"]["uid"] != *uid {
-                continue;
-            }
-            let finalizers = live["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let finalizers: Vec<&str> = finalizers.collect();
-            let still = format!("{} is still there", manifest.reference());
-            return Ok(Check::Unwatched(match finalizers.as_slice() {
-                [] => still,
-                some => format!("{still}: it waits for {}", some.join(", ")),
-            }));
-        }
-        Ok(Check::Ready(()))
-    })
-    .await
-    .map_err(|failure| failure.hint(Remedy::RunAgain))
 }
 
 /// Waits until the hub has taken from clusters what belongs to these ClusterManagementAddOns: controllers of the add-on may be
