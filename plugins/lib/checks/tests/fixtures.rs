@@ -972,8 +972,7 @@ fn headlines_name_the_step_and_the_cause() {
     assert!(headline(unregistered).starts_with("stopped at step 4 of 9: the hub has no managed cluster \"c1\""));
     assert_eq!(
         headline(|s| read(&mut on_hub(s).works)[0].conditions.clear()),
-        "stopped at step 9 of 9: the agent has not taken \
-                up work w since 60m"
+        "stopped at step 9 of 9: the agent has reported nothing about work w since 60m"
     );
     // A finding about the hub as a whole counts for a cluster only if it explains something of it.
     assert_eq!(

@@ -497,7 +497,7 @@ mod tests {
         let both = Files::new(&[("both", &format!("{HUB}---\n{MANAGED}"))]);
         let sides = both.sides(&[(None, "both")]).unwrap();
         assert!(sides.hub.is_some() && sides.managed.is_none());
-        assert_eq!(sides.notes[1..], [Hint::from(Remedy::ReadAsManaged(files.path("both").display().to_string()))]);
+        assert_eq!(sides.notes[1..], [Hint::from(Remedy::ReadAsManaged(both.path("both").display().to_string()))]);
     }
 
     #[test]
