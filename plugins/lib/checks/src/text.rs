@@ -1,7 +1,7 @@
 //! Words of others, made short and harmless.
 
 use ocm_core::address;
-use ocm_core::token::{is_visible, shell};
+use ocm_core::token::shell;
 
 /// What stands for a value that no command can be given.
 const UNSAYABLE: &str = "NAME";
@@ -19,27 +19,9 @@ pub(crate) fn command(words: &'static str, values: &[&str]) -> String {
             whole += if value.is_empty() || is_flag || value.contains('\0') { UNSAYABLE } else { value };
             whole += part;
         }
-        quoted(&whole)
+        shell(&whole)
     };
     words.split(' ').map(&mut filled).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a shell reads it. One with characters that cannot be seen, which no terminal would be shown as they are, is
-/// written with escapes, `$'…'`: what is pasted is what is meant.
-fn quoted(word: &str) -> String {
-    if word.chars().all(is_visible) {
-        return shell(word);
-    }
-    let mut text = "$'".to_owned();
-    for c in word.chars() {
-        match c {
-            '\'' | '\\' => text.extend(['\\', c]),
-            '\n' => text += "\\n",
-            c if is_visible(c) => text.push(c),
-            c => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| text += &format!("\\{byte:03o}")),
-        }
-    }
-    text + "'"
 }
 
 /// Names with commas between.
@@ -108,7 +90,7 @@ mod tests {
         assert_eq!(line("``x```;touch owned"), "kubectl delete 'csr/``x```;touch owned' -n '``x```;touch owned'");
         assert_eq!(
             command("kubectl get csr/{}", &["it's\n\\\u{200b}\u{9b}"]),
-            r"kubectl get $'csr/it\'s\n\\\342\200\213\302\233'"
+            r"kubectl get $'csr/it\047s\n\\\342\200\213\302\233'"
         );
         assert_eq!(line("a\0b"), "kubectl delete csr/NAME -n NAME");
         assert_eq!(line("--all"), "kubectl delete csr/--all -n NAME");

