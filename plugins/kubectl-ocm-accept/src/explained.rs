@@ -100,7 +100,7 @@ fn next(explained: &Explained) -> Vec<String> {
     let settled = explained.row.help.as_ref().filter(|_| obstacles.is_empty());
     let mut next: Vec<String> = helps.chain(settled).map(|help| help::words(name, help, false)).collect();
     let command = help::command(name, &explained.options);
-    let acts = matches!(explained.last.outcome, Outcome::Accepted | Outcome::Approved);
+    let acts = acts(explained);
     match (&explained.policies, explained.refused_by_policies()) {
         (Some(policies), Some(_)) => {
             next.extend(past_policies(policies));
@@ -112,6 +112,11 @@ fn next(explained: &Explained) -> Vec<String> {
         _ => {}
     }
     next
+}
+
+/// Whether something would be done, with the options that override what is in the way.
+fn acts(explained: &Explained) -> bool {
+    matches!(explained.last.outcome, Outcome::Accepted | Outcome::Approved)
 }
 
 /// What helps where policies refuse. That a person may accept where none refuses is known by then.
@@ -133,7 +138,7 @@ fn requests(explained: &Explained, wide: bool, now: Timestamp) -> String {
     let mut broken = Table::new(&["REQUEST", "RULE", "CODE", "FIELD", "WHY"]);
     let mut is_any_broken = false;
     for (request, judged) in shown {
-        table.row(&cells(request, judged, explained.row.outcome, now)[..columns]);
+        table.row(&cells(request, judged, explained.last.outcome, now)[..columns]);
         for violation in &judged.violations {
             is_any_broken = true;
             let code = violation.code;
@@ -177,6 +182,13 @@ fn cells(request: &Request, judged: &Judged, outcome: Outcome, now: Timestamp) -
 fn object(explained: &Explained) -> Value {
     let name = &explained.row.name;
     let mut object = view::object(&explained.row, false);
+    if acts(explained) {
+        // The command that is offered is about this request.
+        let last = view::object(&explained.last, false);
+        for member in ["fingerprint", "requester", "request"] {
+            object[member] = last[member].clone();
+        }
+    }
     object["accepted"] = json!(explained.is_let_in());
     object["inTheWay"] = explained
         .obstacles()
@@ -364,6 +376,22 @@ mod tests {
         assert!(text.contains("\nmine ") && text.contains("\nand 31 more"), "{text}");
         assert!(text.contains("\nr59 ") && !text.contains("\nr10 "), "{text}");
         assert_eq!(object(&one)["requests"].as_array().map(Vec::len), Some(51));
+    }
+
+    #[test]
+    fn where_a_command_is_offered_its_request_is_told_and_not_the_newest() {
+        let stranger = Row { requester: Some("eve".to_owned()), ..row(Outcome::Refused(Code::Labels), "labels", None) };
+        let last = Row {
+            fingerprint: Some("sha256:ab".to_owned()),
+            requester: Some("mine".to_owned()),
+            request: Some("c1-x".to_owned()),
+            ..row(Outcome::Accepted, "its request is approved", None)
+        };
+        let told = object(&explained(stranger.clone(), last));
+        assert_eq!((&told["fingerprint"], &told["requester"]), (&json!("sha256:ab"), &json!("mine")));
+        assert_eq!((&told["request"], &told["code"]), (&json!("c1-x"), &json!("Labels")));
+        // Of what nothing is done about it is as in a dry run.
+        assert_eq!(object(&explained(stranger.clone(), stranger))["requester"], json!("eve"));
     }
 
     #[test]

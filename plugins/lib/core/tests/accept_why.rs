@@ -38,6 +38,8 @@ fn past_what_an_option_overrides_the_next_is_told_and_the_options_together_let_i
     let options =
         Options { reuse_name: true, as_registered: true, cluster_sets: vec!["prod".to_owned()], ..Options::default() };
     assert_eq!((&told.options, &told.decision), (&options, &lets_in(0)));
+    // The request is told as what it is to that, and not to the first refusal.
+    assert_eq!(told.judged, [Judged { part: Part::Approve, violations: Vec::new() }]);
     // It is what is decided with them, and the first one is what is decided without.
     assert_eq!(decide(CLUSTER, &found, &told.options), told.decision);
     assert_eq!(decide(CLUSTER, &found, &plain), Decision::Refused(told.overridden[0].clone()));

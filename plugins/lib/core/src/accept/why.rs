@@ -13,12 +13,15 @@ pub struct Way {
     pub options: Options,
     /// What is decided with them.
     pub decision: Decision,
+    /// What each request that was found is to that decision, in the order in which they were found.
+    pub judged: Vec<Judged>,
 }
 
 /// Decides for the cluster `name` as [`decide`] does, and anew past each refusal that an option overrides: who answers the
 /// first one shall not have to come back for the next.
 pub fn way(name: &str, found: &Found<'_>, options: &Options) -> Way {
-    let mut way = Way { overridden: Vec::new(), options: options.clone(), decision: decide(name, found, options) };
+    let decision = decide(name, found, options);
+    let mut way = Way { overridden: Vec::new(), options: options.clone(), decision, judged: Vec::new() };
     while let Decision::Refused(refusal) = &way.decision {
         let Some(options) = overriding(refusal, &way.options).filter(|_| !way.overridden.contains(refusal)) else {
             break;
@@ -27,6 +30,7 @@ pub fn way(name: &str, found: &Found<'_>, options: &Options) -> Way {
         way.decision = decide(name, found, &options);
         way.options = options;
     }
+    way.judged = judged(name, found, &way.options, &way.decision);
     way
 }
 

@@ -2,7 +2,7 @@
 //! on, and what the policies of the hub say.
 
 use ocm_core::Failure;
-use ocm_core::accept::{Help, Judged, Options, Refusal, Way, judged, way};
+use ocm_core::accept::{Help, Judged, Options, Refusal, Way, way};
 use ocm_core::csr::Request;
 use ocm_core::explanation::{Explanation, explain};
 use ocm_kube::Cluster;
@@ -24,7 +24,7 @@ pub struct Explained {
     pub options: Options,
     /// What would be done with them.
     pub last: Row,
-    /// The requests of the cluster, each with the rules that it breaks.
+    /// The requests of the cluster, each with what it is to what would be done with them, and the rules that it breaks.
     pub requests: Vec<(Request, Judged)>,
     /// What the policies of the hub say; none: it has no policy engine, or knows nothing of the name.
     pub policies: Option<Explanation>,
@@ -99,14 +99,12 @@ pub async fn explained(hub: &Cluster, scope: &Scope, options: &Options) -> Resul
 
 fn one(registry: &mut Registry, engine: Option<&mut Engine>, name: String, options: &Options) -> Explained {
     let of = name.clone();
-    let (candidate, (way, judged)) = looked_at(registry, name, options, |found, decision| {
-        (way(&of, found, options), judged(&of, found, options, decision))
-    });
-    told(candidate, way, judged, engine)
+    let (candidate, way) = looked_at(registry, name, options, |found| way(&of, found, options));
+    told(candidate, way, engine)
 }
 
-fn told(candidate: Candidate, way: Way, judged: Vec<Judged>, engine: Option<&mut Engine>) -> Explained {
-    let Way { overridden, options, decision } = way;
+fn told(candidate: Candidate, way: Way, engine: Option<&mut Engine>) -> Explained {
+    let Way { overridden, options, decision, judged } = way;
     let policies = engine.and_then(|engine| {
         let facts = engine.facts(&candidate.name, Ok(candidate.cluster.clone()), Ok(candidate.requests.clone()));
         let is_known = candidate.cluster.is_some() || matches!(facts.registration, Ok(Some(_)));

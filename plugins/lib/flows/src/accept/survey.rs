@@ -38,15 +38,15 @@ pub(super) fn names(registry: &Registry, scope: &Scope) -> Vec<String> {
 }
 
 fn candidate(registry: &mut Registry, name: String, options: &Options) -> Candidate {
-    looked_at(registry, name, options, |_, _| ()).0
+    looked_at(registry, name, options, |_| ()).0
 }
 
-/// A cluster with the decision about it, and with what is made of that and of what was found.
+/// A cluster with the decision about it, and with what is made of what was found.
 pub(super) fn looked_at<T>(
     registry: &mut Registry,
     name: String,
     options: &Options,
-    make: impl FnOnce(&Found<'_>, &Decision) -> T,
+    make: impl FnOnce(&Found<'_>) -> T,
 ) -> (Candidate, T) {
     let cluster = registry.clusters.get(&name).cloned();
     let asked = registry.requests.remove(&name).unwrap_or_default();
@@ -61,7 +61,7 @@ pub(super) fn looked_at<T>(
         now: Some(Timestamp::now()),
     };
     let decision = decide(&name, &found, options);
-    let made = make(&found, &decision);
+    let made = make(&found);
     let (bound_accounts, unread) = (registry.bound_accounts.clone(), registry.unread.clone());
     let object = match decision {
         Decision::Act { approve: Some(index), .. } => asked.get(index).and_then(|asked| asked.object.clone()),
