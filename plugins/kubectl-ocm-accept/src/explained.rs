@@ -50,7 +50,7 @@ fn text(explained: &Explained, wide: bool, now: Timestamp) -> String {
         text += &format!("  in the way: {}\n", clean(&in_words(&obstacle)));
     }
     if let Some(why) = explained.refused_by_policies() {
-        text += &format!("  in the way: {}\n", clean(why));
+        text += &format!("  in the way: {}\n", clean(&why));
     }
     for next in next(explained) {
         text += &format!("  next: {}\n", clean(&next));

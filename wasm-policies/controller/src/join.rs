@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_api::ManagedCluster;
-use ocm_api::registration::{RegistrationIntent, RegistrationStatus, RegistrationVerdict, waits_for_a_person};
+use ocm_api::registration::{
+    RegistrationIntent, RegistrationStatus, RegistrationVerdict, waits_for_a_person, waits_for_the_hub,
+};
 use ocm_core::accept::{Chosen, Options, decide};
 use ocm_core::csr::{Request, State};
 use ocm_policy_abi::{EvidenceSource, Operation};
@@ -208,7 +210,7 @@ impl Joins {
     async fn refused(&self, name: &str, why: &str) {
         self.log.refused(name, why);
         let Some(before) = self.registrations.get(name) else { return };
-        let waiting_for = Some(status::sentence(&format!("the hub: {why}")));
+        let waiting_for = Some(status::sentence(&waits_for_the_hub(why)));
         let new = RegistrationStatus { waiting_for, intent: None, ..before };
         // What cannot be written now is written when it is tried again.
         let _ = self.registrations.write(&self.effects, name, new).await;

@@ -25,6 +25,8 @@ pub const MAX_SECONDS: u32 = 400 * 24 * 60 * 60;
 pub const MAX_RECORD: usize = 64 << 10;
 /// What stands before the reason in [`RegistrationStatus::waiting_for`] where a person has to decide.
 const PERSON: &str = "a person: ";
+/// What stands before the reason there where the hub refused what was to be done.
+const HUB: &str = "the hub: ";
 
 /// What [`RegistrationStatus::waiting_for`] says where a person has to decide, for this reason.
 pub fn waits_for_a_person(why: impl std::fmt::Display) -> String {
@@ -34,6 +36,16 @@ pub fn waits_for_a_person(why: impl std::fmt::Display) -> String {
 /// Whether this is said in [`RegistrationStatus::waiting_for`] where a person has to decide.
 pub fn is_for_a_person(waiting_for: &str) -> bool {
     waiting_for.starts_with(PERSON)
+}
+
+/// What [`RegistrationStatus::waiting_for`] says where the hub refused what was to be done, for this reason.
+pub fn waits_for_the_hub(why: impl std::fmt::Display) -> String {
+    format!("{HUB}{why}")
+}
+
+/// Whether this is said in [`RegistrationStatus::waiting_for`] where the hub refused what was to be done.
+pub fn is_for_the_hub(waiting_for: &str) -> bool {
+    waiting_for.starts_with(HUB)
 }
 
 /// Nothing: a registration is what its cluster and its policies make of it.

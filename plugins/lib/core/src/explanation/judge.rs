@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use ocm_api::policy::PolicyMode;
 use ocm_api::registration::{
     RegistrationExpiry, RegistrationKey, RegistrationObligation, RegistrationStatus, RegistrationVerdict,
-    is_for_a_person,
+    is_for_a_person, is_for_the_hub,
 };
 
 use super::approvals::{GivenApproval, approvals};
@@ -59,22 +59,62 @@ pub struct Explanation {
 impl Explanation {
     /// Because of what the hub refuses a person, too, who approves the request or accepts the cluster, if policies stand by
     /// their last word. None: they refuse nothing, leave it to a person, are not asked about people, or do not count any more.
-    pub fn refused_by_policies(&self) -> Option<&str> {
+    pub fn refused_by_policies(&self) -> Option<String> {
+        // The words of policies, where they are what it waits for.
         let why = match &self.finding {
-            Finding::Denied { why } => why,
-            Finding::Waits { why } | Finding::RequestWaits { why } if !is_for_a_person(why) => why,
+            Finding::Waits { why } | Finding::RequestWaits { why } if is_for_a_person(why) => return None,
+            Finding::Denied { why } | Finding::Waits { why } | Finding::RequestWaits { why } => {
+                Some(why).filter(|why| !is_for_the_hub(why))
+            }
+            Finding::Expired { .. } => None,
             _ => return None,
         };
-        let refuses = |now: &InForce| now.may_judge_people && !matches!(now.mode, PolicyMode::Warn | PolicyMode::Audit);
-        let counts = |opinion: &Opinion| match &opinion.now {
-            Some(now) => refuses(now),
-            // Of what was not read the worse is taken.
-            None => !opinion.doubts.contains(&Doubt::Gone),
+        let last = match &self.verdict {
+            Some(RegistrationVerdict::Allow | RegistrationVerdict::NoOpinion) => return None,
+            Some(verdict) => verdict,
+            None => return why.cloned(),
         };
-        let mut deciding = self.opinions.iter().filter(|opinion| opinion.decides).peekable();
-        // Where nobody knows who decided, somebody did.
-        (deciding.peek().is_none() || deciding.any(counts)).then_some(why.as_str())
+        let mut counting = self.opinions.iter().filter(|opinion| objects(opinion) && counts(opinion)).peekable();
+        match (counting.peek().copied(), why) {
+            (Some(first), why) => {
+                let told = why.filter(|why| counting.any(|opinion| speaks_of(why, &opinion.policy)));
+                Some(told.cloned().unwrap_or_else(|| objection(first)))
+            }
+            (None, _) if self.opinions.iter().any(|opinion| opinion.decides) => None,
+            // Where nobody knows who decided, somebody did.
+            (None, Some(why)) => Some(why.clone()),
+            (None, None) => Some(format!("the verdict of the hub's policies is {last}")),
+        }
     }
+}
+
+/// Whether a policy did not let the cluster in. It may refuse a person where another one decided.
+fn objects(opinion: &Opinion) -> bool {
+    !matches!(opinion.verdict, RegistrationVerdict::Allow | RegistrationVerdict::NoOpinion)
+}
+
+/// Whether the word of a policy counts for a person. Of what was not read the worse is taken.
+fn counts(opinion: &Opinion) -> bool {
+    let refuses = |now: &InForce| now.may_judge_people && !matches!(now.mode, PolicyMode::Warn | PolicyMode::Audit);
+    opinion.now.as_ref().map_or_else(|| !opinion.doubts.contains(&Doubt::Gone), refuses)
+}
+
+/// Whether the words of the controller are those of a policy.
+fn speaks_of(why: &str, policy: &str) -> bool {
+    let names = why.strip_prefix("policy ").and_then(|rest| rest.split_once(": "));
+    names.is_some_and(|(names, _)| names.split(", ").any(|name| name == policy))
+}
+
+/// What a policy objects, as far as it was written down.
+fn objection(opinion: &Opinion) -> String {
+    let Opinion { policy, verdict, codes, .. } = opinion;
+    let says = match verdict {
+        RegistrationVerdict::Deny => "denies it",
+        RegistrationVerdict::Error => "gives no usable answer",
+        _ => "holds it",
+    };
+    let codes = if codes.is_empty() { String::new() } else { format!(" ({})", codes.join(", ")) };
+    format!("policy {policy} {says}{codes}")
 }
 
 /// Who asks to register the cluster.

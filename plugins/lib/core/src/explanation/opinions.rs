@@ -98,6 +98,10 @@ pub(super) fn opinions(facts: &Facts) -> Vec<Opinion> {
     let decides = |opinion: &RegistrationOpinion| match &status.verdict {
         RegistrationVerdict::Allow => status.approved_by.contains(&opinion.policy),
         RegistrationVerdict::NoOpinion => false,
+        // What fails may count as if it held.
+        RegistrationVerdict::Hold => {
+            matches!(opinion.verdict, RegistrationVerdict::Hold | RegistrationVerdict::Error)
+        }
         verdict => opinion.verdict == *verdict,
     };
     let one = |opinion: &RegistrationOpinion| {

@@ -266,7 +266,7 @@ fn what_keeps_a_cluster_out_comes_with_what_to_do() {
 #[test]
 fn a_person_is_refused_by_the_last_word_of_policies_that_still_count() {
     let of = |verdict: &str, why: &str| facts(cluster(false), Some(with(decided(verdict), "waitingFor", json!(why))));
-    let refused = |facts: &Facts| explain(facts).refused_by_policies().map(str::to_owned);
+    let refused = |facts: &Facts| explain(facts).refused_by_policies();
     const WHY: &str = "policy strict: no (Because)";
     for verdict in ["Hold", "Error", "Deny"] {
         assert_eq!(refused(&of(verdict, WHY)).as_deref(), Some(WHY), "{verdict}");
@@ -297,6 +297,71 @@ fn a_person_is_refused_by_the_last_word_of_policies_that_still_count() {
     assert_eq!(refused(&gone), None);
     gone.policies = forbidden();
     assert!(refused(&gone).is_some(), "what was not read may count");
+}
+
+/// A status of opinions, `fine`'s and `strict`'s, under this verdict.
+fn said(verdict: &str, fine: &str, strict: &str, why: &str) -> Value {
+    let mut status = with(decided(verdict), "waitingFor", json!(why));
+    for (index, said) in [fine, strict].into_iter().enumerate() {
+        status["decision"]["policies"][index]["verdict"] = json!(said);
+    }
+    status
+}
+
+fn refused(status: Value) -> Option<String> {
+    explain(&facts(cluster(false), Some(status))).refused_by_policies()
+}
+
+#[test]
+fn what_the_hub_refuses_the_controller_is_no_word_of_policies() {
+    const HUB: &str = "the hub: etcdserver: request timed out";
+    assert_eq!(refused(said("Allow", "Allow", "Allow", HUB)), None);
+    assert_eq!(refused(said("NoOpinion", "NoOpinion", "NoOpinion", HUB)), None);
+    let nobody_asked = json!({"verdict": "Hold", "clusterUid": "u1", "waitingFor": HUB});
+    assert_eq!(refused(nobody_asked), None);
+    // What they said before still is their last word.
+    assert_eq!(refused(said("Deny", "Allow", "Deny", HUB)).as_deref(), Some("policy strict denies it (Because)"));
+}
+
+#[test]
+fn whom_policies_gave_no_more_time_a_person_lets_in_only_where_they_do_not_object() {
+    let expired = |verdict: &str| {
+        let status = said(verdict, "Allow", verdict, "a person: its acceptance ended (AcceptanceExpired)");
+        with(status, "expired", json!({"at": "2026-06-01T00:00:00Z", "policies": ["strict"]}))
+    };
+    assert!(matches!(finding(&facts(cluster(false), Some(expired("Deny")))), Finding::Expired { .. }));
+    for (verdict, why) in [("Deny", "denies it"), ("Hold", "holds it"), ("Error", "gives no usable answer")] {
+        assert_eq!(refused(expired(verdict)), Some(format!("policy strict {why} (Because)")));
+    }
+    assert_eq!(refused(expired("Allow")), None);
+    assert_eq!(refused(with(expired("Hold"), "decision", Value::Null)), None, "nobody was asked");
+    let mut warns = facts(cluster(false), Some(expired("Deny")));
+    warns.policies.as_mut().expect("they were read")[1].spec.mode = "Warn".into();
+    assert_eq!(explain(&warns).refused_by_policies(), None);
+}
+
+#[test]
+fn a_policy_whose_failure_holds_decides_and_refuses() {
+    let status = said("Hold", "Allow", "Error", "policy strict: out of fuel (PolicyFailed)");
+    let explained = explain(&facts(cluster(false), Some(status.clone())));
+    let deciding: Vec<bool> = explained.opinions.iter().map(|opinion| opinion.decides).collect();
+    assert_eq!(deciding, [false, true]);
+    assert_eq!(refused(status.clone()).as_deref(), Some("policy strict: out of fuel (PolicyFailed)"));
+    let mut warns = facts(cluster(false), Some(status));
+    warns.policies.as_mut().expect("they were read")[1].spec.mode = "Warn".into();
+    assert_eq!(explain(&warns).refused_by_policies(), None, "it does not count any more");
+}
+
+#[test]
+fn who_did_not_decide_may_refuse_a_person_all_the_same() {
+    let status = said("Deny", "Deny", "Hold", "policy fine: no (Because)");
+    let mut both = facts(cluster(false), Some(status));
+    assert_eq!(explain(&both).refused_by_policies().as_deref(), Some("policy fine: no (Because)"));
+    // The one that decides is not asked about people.
+    both.policies.as_mut().expect("they were read")[0].spec.operations = vec!["join".into()];
+    assert_eq!(explain(&both).refused_by_policies().as_deref(), Some("policy strict holds it (Because)"));
+    both.policies.as_mut().expect("they were read")[1].spec.mode = "Audit".into();
+    assert_eq!(explain(&both).refused_by_policies(), None);
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl Explained {
     }
 
     /// Because of what the policies refuse what would be done, if anything would.
-    pub fn refused_by_policies(&self) -> Option<&str> {
+    pub fn refused_by_policies(&self) -> Option<String> {
         let settled = self.last.outcome == Outcome::AlreadyAccepted;
         self.policies.as_ref().filter(|_| !settled)?.refused_by_policies()
     }
