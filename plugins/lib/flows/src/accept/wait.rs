@@ -16,7 +16,7 @@ use ocm_core::csr::{Code, Request};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, bootstrap};
 use ocm_kube::Cluster;
 use ocm_kube::wait::{Check, until_triggered};
-use tokio::time::timeout_at;
+use tokio::time::{sleep_until, timeout_at};
 
 use super::candidate::Candidate;
 use super::carry_out::{LONGEST_PAUSE, one};
@@ -32,6 +32,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// For so long changes are gathered that are then looked at together.
 const GATHER: Duration = Duration::from_millis(300);
+
+/// At least so long passes between two looks at the whole hub for one cluster. Whoever may register clusters may change
+/// requests all the time.
+const REST: Duration = Duration::from_millis(500);
 
 /// Does something that only reads, and tries until `deadline`, if any, while the hub does not answer. That it does not is
 /// told once.
@@ -405,8 +409,13 @@ pub async fn when_asked(
     let scope = Scope::Names(vec![name.to_owned()]);
     let doing = format!("waiting for the certificate request of {name}");
     let triggers = registration::asking_triggers(hub, name);
+    let mut earliest = Instant::now();
     let candidate = until_triggered(&doing, deadline, PAUSE, triggers, narrator.as_ref(), async || {
-        let found = survey(hub, &scope, options).await?.into_iter().next();
+        // The last look before the end is not put off.
+        sleep_until(earliest.min(deadline - REST).into()).await;
+        let found = survey(hub, &scope, options).await;
+        earliest = Instant::now() + REST;
+        let found = found?.into_iter().next();
         Ok(match found {
             Some(candidate) if !may_come(&candidate.decision) => Check::Ready(candidate),
             Some(candidate) => Check::NotYet(row(&candidate).detail),
@@ -477,8 +486,9 @@ mod tests {
         }
     }
 
-    /// Answers what is asked on one connection as a hub that has nothing, and notes it. A watch stands and tells nothing.
-    fn answer(mut stream: TcpStream, asked: &Mutex<Vec<String>>) -> std::io::Result<()> {
+    /// Answers what is asked on one connection as a hub that has nothing, and notes it. A watch stands and tells nothing, or
+    /// one of requests all the time that one has changed.
+    fn answer(mut stream: TcpStream, asked: &Mutex<Vec<String>>, is_busy: bool) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         loop {
             let (mut first, mut line) = (String::new(), String::new());
@@ -492,6 +502,14 @@ mod tests {
             if first.contains("watch=true") {
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
                 stream.write_all(head.as_bytes())?;
+                while is_busy && first.contains("/certificatesigningrequests?") {
+                    let object = json!({
+                        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "r"},
+                    });
+                    let event = json!({"type": "MODIFIED", "object": object}).to_string() + "\n";
+                    stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes())?;
+                    std::thread::sleep(Duration::from_millis(20));
+                }
                 continue;
             }
             let (status, body) = if first.contains("/certificatesigningrequests?") {
@@ -510,8 +528,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_hub_that_tells_every_change_is_asked_little_while_nothing_changes() {
+    /// Waits on a hub for a cluster that never asks. What the hub was asked meanwhile.
+    async fn asked_within(time: Duration, is_busy: bool) -> Vec<String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let hub = hub_at(&format!("http://{}", listener.local_addr().unwrap()));
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -519,19 +537,38 @@ mod tests {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let noted = noted.clone();
-                std::thread::spawn(move || answer(stream, &noted));
+                std::thread::spawn(move || answer(stream, &noted, is_busy));
             }
         });
-        // In pauses of a second it would be asked five times.
-        let deadline = Instant::now() + PAUSE * 4;
+        let deadline = Instant::now() + time;
         let late = when_asked(&hub, "c1", &Options::default(), deadline, Arc::new(Told::default())).await;
         assert_eq!(late.unwrap_err().reason, Reason::TimedOut);
-        let asked = asked.lock().unwrap();
-        let count = |words: &[&str]| asked.iter().filter(|line| words.iter().all(|word| line.contains(word))).count();
-        assert_eq!(count(&["watch=true", "/certificatesigningrequests?", "cluster-name"]), 1, "{asked:#?}");
-        assert_eq!(count(&["watch=true", "/managedclusters?", "metadata.name"]), 1, "{asked:#?}");
-        let looks = count(&["/managedclusters/c1"]);
-        assert!((1..=3).contains(&looks), "{looks}: {asked:#?}");
+        asked.lock().unwrap().clone()
+    }
+
+    /// How many of the lines have all of these words.
+    fn count(asked: &[String], words: &[&str]) -> usize {
+        asked.iter().filter(|line| words.iter().all(|word| line.contains(word))).count()
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_tells_every_change_is_asked_little_while_nothing_changes() {
+        // In pauses of a second it would be asked some fifteen times.
+        let asked = asked_within(PAUSE * 15, false).await;
+        assert!(count(&asked, &["watch=true", "/certificatesigningrequests?", "cluster-name"]) >= 1, "{asked:#?}");
+        assert!(count(&asked, &["watch=true", "/managedclusters?", "metadata.name"]) >= 1, "{asked:#?}");
+        let looks = count(&asked, &["/managedclusters/c1"]);
+        assert!((1..=8).contains(&looks), "{looks}: {asked:#?}");
+    }
+
+    #[tokio::test]
+    async fn whoever_changes_requests_all_the_time_does_not_have_the_hub_read_all_the_time() {
+        let asked = asked_within(REST * 10, true).await;
+        // One after each rest, and the last one before the end. The watch is made anew only where it has ended: it tells.
+        let looks = count(&asked, &["/managedclusters/c1"]);
+        assert!((2..=12).contains(&looks), "{looks}: {asked:#?}");
+        let watches = count(&asked, &["watch=true", "/certificatesigningrequests?", "cluster-name"]);
+        assert!((1..=2).contains(&watches), "{watches}: {asked:#?}");
     }
 
     #[tokio::test]
