@@ -61,7 +61,8 @@ impl Effects {
     }
 
     /// Whether these are all requests that carry the label of a cluster, each as it is now. Another key that asks for the
-    /// name may be on its way here.
+    /// name may be on its way here. All pages of a long list are as old as the first one: whatever comes while they are read
+    /// is not among them.
     pub(crate) async fn are_all(&self, cluster: &str, known: &[std::sync::Arc<Asked>]) -> Result<bool, Failed> {
         let mut now = self.listing.of(cluster, |clusters| self.requests_of(clusters)).await?;
         let labelled = known.iter().filter(|asked| asked.request.cluster_label.as_deref() == Some(cluster));

@@ -187,13 +187,18 @@ impl Hub {
         self.clusters.get(name)?.read().pointer("/metadata/resourceVersion")?.as_str()?.parse().ok()
     }
 
-    /// What is known of a cluster.
-    pub(crate) fn snapshot(&self, name: &str) -> Snapshot {
-        let object = self.clusters.get(name).map(|object| Arc::new(object.read()));
+    /// The requests that are known to be for a cluster, by their names.
+    pub(crate) fn asked(&self, name: &str) -> Vec<Arc<Asked>> {
         let index = self.by_cluster.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = index.get(name).cloned().unwrap_or_default();
         drop(index);
-        let asked: Vec<Arc<Asked>> = requests.iter().filter_map(|request| self.requests.get(request)).collect();
+        requests.iter().filter_map(|request| self.requests.get(request)).collect()
+    }
+
+    /// What is known of a cluster.
+    pub(crate) fn snapshot(&self, name: &str) -> Snapshot {
+        let object = self.clusters.get(name).map(|object| Arc::new(object.read()));
+        let asked = self.asked(name);
         let needs_binding = asked.iter().any(|asked| bootstrap::needs_binding(&asked.request));
         let bound: BTreeSet<String> =
             if needs_binding { self.bindings.all().into_iter().flatten().collect() } else { BTreeSet::new() };
@@ -207,6 +212,15 @@ impl Hub {
             bound_accounts: bound.into_iter().collect(),
         }
     }
+}
+
+/// Whether these are the same requests, each as it was.
+pub(crate) fn are_same(known: &[Arc<Asked>], now: &[Arc<Asked>]) -> bool {
+    known.iter().map(identity).eq(now.iter().map(identity))
+}
+
+fn identity(asked: &Arc<Asked>) -> (Option<&str>, &str) {
+    (asked.request.uid.as_deref(), asked.version.as_str())
 }
 
 /// Remembers which clusters a request is for; those that it is or was for.
@@ -298,6 +312,22 @@ mod tests {
         assert_eq!(namespace(json!({labels::CLUSTER_NAME: "c1"})), Namespace::Own { created: Some(1000) });
         assert_eq!(namespace(json!({labels::CLUSTER_NAME: "c2"})), Namespace::Foreign);
         assert_eq!(namespace(Value::Null), Namespace::Foreign);
+    }
+
+    #[test]
+    fn requests_are_the_same_as_long_as_none_has_come_gone_or_changed() {
+        let asked = |uid: &str, version: &str| {
+            read_request(json!({
+                "metadata": {"name": "r", "uid": uid, "resourceVersion": version},
+                "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client"},
+            }))
+        };
+        let known = [asked("a", "1"), asked("b", "2")];
+        assert!(are_same(&known, &[asked("a", "1"), asked("b", "2")]));
+        assert!(!are_same(&known, &[asked("a", "1"), asked("b", "2"), asked("c", "3")]), "another key asks");
+        assert!(!are_same(&known, &[asked("a", "1")]));
+        assert!(!are_same(&known, &[asked("a", "1"), asked("b", "4")]), "it has changed");
+        assert!(!are_same(&known, &[asked("a", "1"), asked("c", "2")]), "it was created anew");
     }
 
     #[test]

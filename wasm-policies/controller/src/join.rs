@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::expiry::Looked;
 use crate::failed::Failed;
-use crate::hub::{Asked, Snapshot};
+use crate::hub::{Asked, Snapshot, are_same};
 use crate::joins::{DECIDES, Joins, LONGEST, LOOKS};
 use crate::queue::Next;
 use crate::status::{self, Said};
@@ -274,6 +274,10 @@ impl Joins {
         self.registrations.write(&self.effects, name, new.clone()).await?;
         let mut seen = Vec::new();
         if subject.approve {
+            // A list of several pages is as old as its first one: what was told of meanwhile counts, too.
+            if !are_same(&subject.snapshot.asked, &self.hub.asked(name)) {
+                return Err(Failed::Changed);
+            }
             let key = request.fingerprint().unwrap_or_default();
             let message = format!("allowed by policy {}, key {key}", policies.join(", "));
             let version = self.effects.approve(subject.csr, &status::sentence(&message)).await?;
