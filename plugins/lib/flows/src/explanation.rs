@@ -69,7 +69,8 @@ impl Engine {
         (!is_missing).then_some(engine)
     }
 
-    /// What there is to know of one of the clusters, with what was read of the cluster itself. It is handed out once.
+    /// What there is to know of one of the clusters, with what was read of the cluster itself. Its registration is handed out
+    /// once; the policies are lent until they [come back](Self::back), for a hub may have many and clusters are many.
     pub(crate) fn facts(
         &mut self,
         name: &str,
@@ -85,13 +86,19 @@ impl Engine {
                 Err(failure) => Err(failure.clone()),
             },
             requests,
-            policies: self.policies.clone(),
+            policies: std::mem::replace(&mut self.policies, Ok(Vec::new())),
             approvals: match &self.approvals {
                 Ok(all) => Ok(all.iter().filter(is_for).cloned().collect()),
                 Err(failure) => Err(failure.clone()),
             },
             now: Timestamp::now(),
         }
+    }
+
+    /// Takes back what was lent, and returns what was read of the cluster itself.
+    pub(crate) fn back(&mut self, facts: Facts) -> (Option<ManagedCluster>, Vec<Request>) {
+        self.policies = facts.policies;
+        (facts.cluster.ok().flatten(), facts.requests.unwrap_or_default())
     }
 }
 
@@ -135,4 +142,27 @@ async fn approvals(hub: &Cluster, names: &[String]) -> Result<Vec<RegistrationAp
     let is_for = |approval: RegistrationApproval| names.contains(&approval.spec.cluster.name).then_some(approval);
     let what = "list approvals of registrations";
     registry::pages(hub, &api, ListParams::default(), || PAGE, what, is_for).await
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn policies_and_what_was_read_of_a_cluster_come_back_for_the_next_one() {
+        let policy: HubPolicy = serde_json::from_value(json!({
+            "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": {"name": "p"},
+            "spec": {"module": {"builtin": "p"}, "mode": "Enforce"},
+        }))
+        .unwrap();
+        let mut engine =
+            Engine { registrations: Ok(BTreeMap::new()), policies: Ok(vec![policy]), approvals: Ok(Vec::new()) };
+        for name in ["c1", "c2"] {
+            let facts = engine.facts(name, Ok(Some(ManagedCluster::default())), Ok(Vec::new()));
+            assert_eq!(facts.policies.as_ref().map(Vec::len), Ok(1), "{name}");
+            assert!(engine.back(facts).0.is_some(), "{name}");
+        }
+    }
 }

@@ -103,12 +103,15 @@ fn one(registry: &mut Registry, engine: Option<&mut Engine>, name: String, optio
     told(candidate, way, engine)
 }
 
-fn told(candidate: Candidate, way: Way, engine: Option<&mut Engine>) -> Explained {
+fn told(mut candidate: Candidate, way: Way, engine: Option<&mut Engine>) -> Explained {
     let Way { overridden, options, decision, judged } = way;
     let policies = engine.and_then(|engine| {
-        let facts = engine.facts(&candidate.name, Ok(candidate.cluster.clone()), Ok(candidate.requests.clone()));
-        let is_known = candidate.cluster.is_some() || matches!(facts.registration, Ok(Some(_)));
-        is_known.then(|| explain(&facts))
+        let requests = std::mem::take(&mut candidate.requests);
+        let facts = engine.facts(&candidate.name, Ok(candidate.cluster.take()), Ok(requests));
+        let is_known = matches!(facts.cluster, Ok(Some(_))) || matches!(facts.registration, Ok(Some(_)));
+        let explained = is_known.then(|| explain(&facts));
+        (candidate.cluster, candidate.requests) = engine.back(facts);
+        explained
     });
     let unread = candidate.unread.clone().filter(|_| !candidate.options.reuse_name);
     let first = row(&candidate);
