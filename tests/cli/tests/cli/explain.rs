@@ -51,7 +51,7 @@ fn policy(name: &str, generation: i64, sha256: char, loaded: &str) -> Value {
         "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy",
         "metadata": { "name": name, "generation": generation, "creationTimestamp": "2026-01-01T00:00:00Z" },
         "spec": { "module": { "builtin": name }, "mode": "Enforce", "autoApprove": name == "two",
-            "breakGlass": if name == "two" { "Allowed" } else { "Never" } },
+            "breakGlass": if name == "changed" { "Never" } else { "Allowed" } },
         "status": { "observedGeneration": generation, "sha256": digest(sha256), "conditions": [{
             "type": "Loaded", "status": loaded, "reason": "Loaded", "message": "the module is not there",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
