@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ocm_core::address::{is_local, is_loopback};
+use ocm_core::address::{is_link_local, is_local, is_loopback};
 use ocm_core::tls::{TlsError, TlsFault, Version};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -43,6 +43,9 @@ pub enum Way {
     /// As the environment says.
     #[default]
     Environment,
+    /// As the environment says, for a server that others have named: without a proxy no address is dialled that is one of this
+    /// machine or of its link, whatever the name is resolved to.
+    Remote,
     /// Without a proxy, whatever the environment says.
     Direct,
     /// Through this proxy.
@@ -56,7 +59,7 @@ impl Way {
     /// are not TLS. `name` is the one that its certificate is verified for, if that is not its host.
     pub fn to_proxy(&self, endpoint: &Endpoint, name: Option<&str>) -> Option<(Endpoint, Self)> {
         let (proxy, way) = match self {
-            Self::Environment => (endpoint.proxy().ok()??, Self::Direct),
+            Self::Environment | Self::Remote => (endpoint.proxy().ok()??, Self::Direct),
             Self::Direct => return None,
             Self::Through(proxy) => (proxy.clone(), Self::Direct),
             Self::From(from, proxy) => (proxy.clone()?, Self::From(from.clone(), None)),
@@ -221,7 +224,7 @@ pub(crate) async fn reach(
 ) -> Result<(Box<dyn Stream>, Option<String>), ConnectError> {
     let here = Vantage::default();
     let (from, proxy) = match way {
-        Way::Environment => (here, endpoint.proxy().map_err(ConnectError::UnusableProxy)?),
+        Way::Environment | Way::Remote => (here, endpoint.proxy().map_err(ConnectError::UnusableProxy)?),
         Way::Direct => (here, None),
         Way::Through(proxy) => (here, Some(proxy.clone())),
         Way::From(from, proxy) => (from.clone(), proxy.clone()),
@@ -234,11 +237,29 @@ pub(crate) async fn reach(
             opened.map_err(|error| ConnectError::Proxy(Box::new(error)))?
         }
         None => {
-            let stream = tokio::time::timeout(limit, from.open(&endpoint.host, endpoint.port)).await;
+            let opening = async {
+                match way {
+                    Way::Remote => remote(&endpoint.host, endpoint.port).await,
+                    _ => from.open(&endpoint.host, endpoint.port).await,
+                }
+            };
+            let stream = tokio::time::timeout(limit, opening).await;
             stream.map_err(|_| ConnectError::Unanswered(limit))??
         }
     };
     Ok((stream, name))
+}
+
+/// Opens a TCP connection to another machine, and not to one of the link of this one.
+async fn remote(host: &str, port: u16) -> Result<Box<dyn Stream>, ConnectError> {
+    let mut addresses = resolved(host, port).await?;
+    addresses.retain(|address| !is_local(address.ip()) && !is_link_local(address.ip()));
+    if addresses.is_empty() {
+        return Err(ConnectError::Failed(format!(
+            "{host} is an address of this machine or of its link, and is not dialled"
+        )));
+    }
+    Ok(Box::new(dial(&addresses).await?))
 }
 
 fn client_config(verifier: Arc<dyn ServerCertVerifier>, versions: &[Version]) -> Result<ClientConfig, ConnectError> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ocm_core::pin::Pin;
 use ocm_core::tls::TlsError;
 use ocm_core::{Failure, Reason};
-use ocm_net::{ConnectError, Endpoint, Source, learn, present};
+use ocm_net::{ConnectError, Endpoint, Source, VERSIONS, Way, learn, present, present_by};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -115,6 +115,22 @@ async fn learned(address: SocketAddr, pin: Pin) -> Result<ocm_net::Learned, Fail
 async fn verify(endpoint: &Endpoint, authorities: &[Vec<u8>], limit: Duration) -> Result<(), Failure> {
     let presented = present(endpoint, authorities, limit).await.map_err(|error| error.failure(endpoint))?;
     presented.verify(authorities).map_err(|fault| fault.failure(endpoint))
+}
+
+#[tokio::test]
+async fn what_others_have_named_is_not_dialled_where_it_is_this_machine() {
+    let (der, key) = Authority::new("own").sign("hub.example", |_| {});
+    let address = serve(vec![der], key, Then::Forbids, Vec::new()).await;
+    let by = async |host: &str, way: Way| {
+        let endpoint = Endpoint::parse(&format!("https://{host}:{}", address.port()), Some("hub.example")).unwrap();
+        present_by(&endpoint, &way, &VERSIONS, &[], LIMIT).await.map(|presented| presented.chain.len())
+    };
+    assert_eq!(by("127.0.0.1", Way::Direct).await, Ok(1));
+    // No address as it is written, and one where it is resolved.
+    for host in ["127.0.0.1", "0x7f000001", "localhost", "169.254.169.254"] {
+        let refused = by(host, Way::Remote).await;
+        assert!(matches!(refused, Err(ConnectError::Failed(_) | ConnectError::Unresolved(_))), "{host}: {refused:?}");
+    }
 }
 
 #[tokio::test]

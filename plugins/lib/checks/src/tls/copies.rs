@@ -212,7 +212,7 @@ fn foreign(reported: &Copy, own: &Copy) -> Option<Finding> {
     let found = match reported.vouches {
         Some(_) => found.seen(format!("what the hub has does not vouch for what answers at {address} either")),
         None => found.advise(format!(
-            "nothing was heard from {address}: if a load balancer answers there with a certificate of its own, suppress this"
+            "{address} was not asked, or did not answer: if a load balancer answers there with a certificate of its own, suppress this"
         )),
     };
     let found = found.run(Side::Hub, "kubectl edit managedcluster {}", &[name]);

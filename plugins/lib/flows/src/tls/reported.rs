@@ -1,9 +1,9 @@
 //! What answers at the addresses that agents reported of the API servers of their clusters.
 
 use ocm_checks::tls::{Copied, Copy, Inventory, is_foreign};
-use ocm_net::Endpoint;
+use ocm_net::{Endpoint, VERSIONS, Way, present_by};
 
-use crate::observe::tls::observe;
+use crate::observe::tls::HANDSHAKE;
 
 /// How many addresses are dialled: agents report any number of them.
 const MOST: usize = 8;
@@ -13,8 +13,8 @@ const MOST: usize = 8;
 /// nothing that the cluster publishes explains what was reported.
 pub async fn reported(inventory: &mut Inventory) {
     let answers = asked(&inventory.copies).into_iter().map(async |(index, endpoint, authorities)| {
-        let answer = observe(&endpoint, &authorities).await.ok();
-        (index, answer.map(|facts| facts.trust.is_ok()))
+        let answer = present_by(&endpoint, &Way::Remote, &VERSIONS, &authorities, HANDSHAKE).await.ok();
+        (index, answer.map(|presented| presented.verify(&authorities).is_ok()))
     });
     for (index, vouches) in futures::future::join_all(answers).await {
         if let Some(copy) = inventory.copies.get_mut(index) {
@@ -30,7 +30,7 @@ fn asked(copies: &[Copy]) -> Vec<(usize, Endpoint, Vec<Vec<u8>>)> {
     let dialled = strange.filter_map(|(index, copy)| {
         let endpoint = Endpoint::parse(copy.server.as_deref()?, None).ok()?;
         let authorities: Vec<Vec<u8>> = copy.authorities.iter().map(|der| der.0.clone()).collect();
-        // Whoever reported it may not choose what is dialled on this machine.
+        // Whoever reported it may not choose what is dialled on this machine; nor do names that are resolved to it.
         (!endpoint.is_loopback()).then_some((index, endpoint, authorities))
     });
     dialled.take(MOST).collect()
