@@ -80,6 +80,7 @@ fn length<T>(list: &Observed<Vec<T>>) -> usize {
 fn of_hub(hub: &HubSide) -> usize {
     length(&hub.managers)
         + length(&hub.deployments)
+        + hub.unread_namespaces.len()
         + length(&hub.webhooks)
         + length(&hub.serving)
         + length(&hub.admission)

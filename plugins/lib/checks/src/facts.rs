@@ -153,9 +153,12 @@ fn is_elsewhere(snapshot: &Snapshot, agent: &Agent<'_>) -> bool {
 }
 
 /// The names under which agents register with another hub than the one that was looked at, and its address: none of them if
-/// no other agent may be one of this hub, nor those of which this hub has something.
+/// no other agent may be one of this hub, nor those of which this hub has something, or may have.
 fn of_other_hubs(snapshot: &Snapshot) -> BTreeMap<&str, &str> {
     let (Some(hub), Some(managed)) = (&snapshot.hub, &snapshot.managed) else { return BTreeMap::new() };
+    if hub.clusters.read().is_none() || hub.requests.read().is_none() {
+        return BTreeMap::new();
+    }
     // None: one of the agents of the name may be of this hub.
     let mut names: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     for (name, agent) in agents(managed, snapshot) {
@@ -183,6 +186,11 @@ fn of_other_hubs(snapshot: &Snapshot) -> BTreeMap<&str, &str> {
 /// what is hosted is the hub's own only where nothing else is.
 pub fn own_manager(managers: &[ClusterManager]) -> Option<&ClusterManager> {
     managers.iter().find(|manager| !health::is_hosted(manager)).or_else(|| managers.first())
+}
+
+/// Whether a ClusterManager is that of the hub that was looked at, and not of another one.
+pub(crate) fn is_own_manager(managers: &[ClusterManager], manager: &ClusterManager) -> bool {
+    own_manager(managers).is_none_or(|own| own.metadata.name == manager.metadata.name)
 }
 
 /// The namespace of the pods of a hub. Upstream: `ClusterManagerNamespace`.

@@ -158,6 +158,9 @@ pub struct Finding {
     /// The checks of which it explains nothing, though others that its check finds do.
     #[serde(skip)]
     pub unrelated: Vec<Id>,
+    /// Whether it explains nothing at all, though others that its check finds do.
+    #[serde(skip)]
+    pub is_apart: bool,
 }
 
 impl Finding {
@@ -175,6 +178,7 @@ impl Finding {
             consequences: Vec::new(),
             is_coming: false,
             unrelated: Vec::new(),
+            is_apart: false,
         }
     }
 
@@ -194,6 +198,13 @@ impl Finding {
             Some(cluster) => format!("{}:{cluster}", self.id),
             None => self.id.to_string(),
         }
+    }
+
+    /// Says that it explains nothing.
+    #[must_use]
+    pub fn apart(mut self) -> Self {
+        self.is_apart = true;
+        self
     }
 
     /// Adds an object that shows it.

@@ -312,6 +312,7 @@ fn fold(facts: &Facts<'_>, all: Vec<Finding>) -> Vec<Finding> {
             whole.into_iter().chain(own).flatten().copied().find(|cause| {
                 let (at, cause) = (*cause, &all[*cause]);
                 at != index
+                    && !cause.is_apart
                     && !cause.unrelated.contains(&finding.id)
                     && outweighs(cause, finding)
                     && concerns(cause, finding)

@@ -32,7 +32,7 @@ pub fn timeline(facts: &Facts<'_>) -> Vec<Moment> {
         add(bundle.into_iter().flatten().filter_map(ends).max(), None, "the CA of the hub's webhooks ends");
         for serving in hub.serving.read().into_iter().flatten() {
             let what = format!("the certificate of webhook {} ends", serving.service);
-            add(ends(&serving.certificate), None, &what);
+            add(serving.certificate.read().and_then(ends), None, &what);
         }
     }
     for cluster in facts.clusters.values() {

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::ManagedCluster;
 use ocm_api::operator::{KlusterletSpec, OperatorStatus};
 use ocm_checks::facts::Facts;
-use ocm_checks::finding::{Id, Outcome, Severity};
+use ocm_checks::finding::{Finding, Id, Outcome, Severity};
 use ocm_checks::judge::{explainers, judge, outcomes};
 use ocm_checks::registry::{Category, check, checks, of_snapshots};
 use ocm_checks::snapshot::{
@@ -549,7 +549,7 @@ fn admission(snapshot: &mut Snapshot, service: &str, has_endpoint: bool) {
 
 /// A webhook of the hub serves with this certificate: that of managed clusters, and then that of works.
 fn serves(snapshot: &mut Snapshot, webhook: usize, certificate: Vec<u8>) {
-    read(&mut on_hub(snapshot).serving)[webhook].certificate = ByteString(certificate);
+    read(&mut on_hub(snapshot).serving)[webhook].certificate = Observed::Read(ByteString(certificate));
 }
 
 /// The hub has this address of the managed cluster.
@@ -854,17 +854,69 @@ fn of_a_webhooks_certificate_it_is_told_where_it_is_when_it_ended_and_what_that_
     let one = open.iter().find(|finding| finding.id == Id(1118)).expect("it is found");
     assert!(one.evidence.iter().any(|line| line == "but not where failurePolicy is Ignore: one"), "{one:#?}");
     // It was not renewed in time, or was made by a clock that is ahead.
-    let late = found(|s| {
-        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("it is there");
-        (params.not_before, params.not_after) = (rcgen::date_time_ymd(2026, 2, 2), rcgen::date_time_ymd(2026, 3, 4));
-        let key = rcgen::KeyPair::generate().expect("it is there");
-        serves(s, 0, params.self_signed(&key).expect("it is there").der().to_vec());
-    });
+    let late = found(|s| serves(s, 0, ending()));
     assert_eq!((late[0].id, late[0].severity), (Id(1118), Severity::Warning));
     assert!(late[0].summary.ends_with("ends in 2d12h and has not been renewed"), "{late:#?}");
     let early = found(|s| serves(s, 0, certificate(2027, 2028)));
     assert_eq!((early[0].id, early[0].severity), (Id(1118), Severity::Error));
     assert!(early[0].summary.ends_with("is not valid before 2027-01-01T00:00:00Z"), "{early:#?}");
+    // A restart does not replace one that only begins later.
+    let next = |finding: &Finding| format!("{:?}", finding.next);
+    assert!(next(&early[0]).contains("kubectl delete secret/registration-webhook-serving-cert -n"), "{early:#?}");
+    assert!(!next(&early[0]).contains("rollout restart"), "{early:#?}");
+    assert!(next(expired).contains("rollout restart") && !next(expired).contains("delete secret"), "{expired:#?}");
+    // One that was made while the hub was looked at is valid.
+    let new = found(|s| serves(s, 0, begins_after(30)));
+    assert_eq!(new, []);
+    assert_eq!(found(|s| serves(s, 0, begins_after(90))).len(), 1);
+    // One that has to be renewed is still valid, and explains nothing.
+    let apart = found(|s| {
+        serves(s, 0, ending());
+        tainted(s, OLD);
+    });
+    assert_eq!(apart.iter().map(|finding| finding.id.0).collect::<Vec<_>>(), [1118, 3110]);
+}
+
+/// A certificate that ends in some days, and was to be renewed.
+fn ending() -> Vec<u8> {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("it is there");
+    (params.not_before, params.not_after) = (rcgen::date_time_ymd(2026, 2, 2), rcgen::date_time_ymd(2026, 3, 4));
+    let key = rcgen::KeyPair::generate().expect("it is there");
+    params.self_signed(&key).expect("it is there").der().to_vec()
+}
+
+/// A certificate that begins so many seconds after everything is observed.
+fn begins_after(seconds: u64) -> Vec<u8> {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("it is there");
+    let noon = std::time::Duration::from_hours(12);
+    params.not_before = rcgen::date_time_ymd(2026, 3, 1) + noon + std::time::Duration::from_secs(seconds);
+    params.not_after = rcgen::date_time_ymd(2026, 4, 1);
+    let key = rcgen::KeyPair::generate().expect("it is there");
+    params.self_signed(&key).expect("it is there").der().to_vec()
+}
+
+#[test]
+fn certificates_of_webhooks_that_were_not_read_are_neither_well_nor_missed() {
+    let outcome = |first: Observed<ByteString>, second: Vec<u8>| {
+        let mut snapshot = healthy();
+        read(&mut on_hub(&mut snapshot).serving)[0].certificate = first;
+        serves(&mut snapshot, 1, second);
+        let facts = Facts::of(&snapshot);
+        let mut all = outcomes(&facts, check(Id(1118)).expect("it is there"));
+        all.pop().expect("it is run").1
+    };
+    let trouble =
+        Trouble { reason: Reason::Unreachable, message: "no answer".to_owned(), rule: None, behind: String::new() };
+    let (well, expired) = (certificate(2026, 2027), certificate(2024, 2025));
+    // Few may read the Secrets, and the others need not.
+    let Outcome::Skip(why) = outcome(Observed::NotAsked, well.clone()) else { panic!("it is left out") };
+    assert!(why.contains("kubectl ocm tls-check") && why.contains("private keys"), "{why}");
+    assert_eq!(outcome(Observed::Trouble(trouble.clone()), well), Outcome::Unknown(trouble.clone()));
+    // What was read counts all the same.
+    for first in [Observed::NotAsked, Observed::Trouble(trouble)] {
+        let Outcome::Found(findings) = outcome(first, expired.clone()) else { panic!("it is found") };
+        assert!(findings.len() == 1 && findings[0].summary.contains("cluster-manager-work-webhook"), "{findings:#?}");
+    }
 }
 
 #[test]

@@ -619,6 +619,69 @@ fn a_hub_is_not_taken_for_another_one_whose_pods_run_beside_its_own() {
 }
 
 #[test]
+fn what_is_wrong_with_another_hub_explains_nothing_of_this_one() {
+    type Breaks = fn(&mut Snapshot);
+    let breaks: [(&[u16], Breaks); 6] = [
+        (&[1104, 1114], |s| {
+            let status = read(&mut on_hub(s).managers)[0].status.as_mut().expect("it is there");
+            status.conditions[0] = parse(condition("Applied", "False", "R"));
+        }),
+        (&[1106, 1114], |s| {
+            let another = read(&mut on_hub(s).deployments).last_mut().expect("it is there");
+            another.health = Health::Stuck { because: "0 of 1 pods are ready; no node".to_owned() };
+        }),
+        (&[1106, 1114], |s| drop(read(&mut on_hub(s).deployments).pop())),
+        (&[1111, 1114], |s| {
+            read(&mut on_hub(s).managers)[0].metadata.deletion_timestamp = Some(parse(json!(OLD)));
+        }),
+        (&[1114, 1115], |s| {
+            on_hub(s).terminating = Observed::Read(vec![parse(json!({"name": "another", "since": OLD}))]);
+        }),
+        // What nobody could read is not said to be missing.
+        (&[1114], |s| {
+            read(&mut on_hub(s).deployments).pop();
+            on_hub(s).unread_namespaces = vec!["another".to_owned()];
+        }),
+    ];
+    let roots =
+        |snapshot: &Snapshot| judge(snapshot, &[]).findings.iter().map(|finding| finding.id.0).collect::<Vec<_>>();
+    let mut broken = healthy();
+    hosts_another(&mut broken);
+    read(&mut on_hub(&mut broken).conversions)[0].has_endpoint = false;
+    for (number, (wanted, bad)) in breaks.into_iter().enumerate() {
+        let mut snapshot = broken.clone();
+        bad(&mut snapshot);
+        assert_eq!(roots(&snapshot), wanted, "{number}");
+    }
+    // The same of the hub's own explains it.
+    let mut leaving = broken.clone();
+    read(&mut on_hub(&mut leaving).managers)[1].metadata.deletion_timestamp = Some(parse(json!(OLD)));
+    assert_eq!(roots(&leaving), [1111]);
+    // A condition of the other one hides none of the hub's own.
+    let mut behind = broken;
+    let managers = read(&mut on_hub(&mut behind).managers);
+    managers[0].status.as_mut().expect("it is there").conditions[0] = parse(condition("Applied", "False", "R"));
+    managers[1].metadata.generation = Some(2);
+    let report = judge(&behind, &[]);
+    let seen = |finding: &Finding| finding.summary.contains("latest change of ClusterManager cluster-manager");
+    assert!(report.findings.iter().any(seen), "{report:#?}");
+}
+
+#[test]
+fn the_cluster_manager_of_another_hub_suppresses_nothing_of_this_one() {
+    let mut snapshot = healthy();
+    hosts_another(&mut snapshot);
+    read(&mut on_hub(&mut snapshot).conversions)[0].has_endpoint = false;
+    for (manager, wanted) in [(0, (1, 0)), (1, (0, 1))] {
+        let mut snapshot = snapshot.clone();
+        read(&mut on_hub(&mut snapshot).managers)[manager].metadata.annotations =
+            Some([("kubectl-ocm/suppress".to_owned(), "OCM1114=2026-12-31,known".to_owned())].into());
+        let report = judge(&snapshot, &[]);
+        assert_eq!((report.findings.len(), report.suppressed.len()), wanted, "{report:#?}");
+    }
+}
+
+#[test]
 fn without_the_right_to_read_clusters_nothing_is_said_of_them() {
     let mut snapshot = healthy();
     (snapshot.managed, snapshot.clusters) = (None, vec!["c1".to_owned()]);
@@ -802,7 +865,10 @@ fn what_hosted_agents_have_applied_is_looked_at_where_it_is() {
     (managed.klusterlets, managed.agents) = (Observed::Read(Vec::new()), Vec::new());
     managed.applied_works = work(Some(OLD));
     let finding = found(&snapshot, 5104).expect("it is found");
-    assert!(finding.evidence.iter().any(|line| line.contains("as those in mode Hosted do")), "{finding:#?}");
+    assert!(
+        finding.evidence.iter().any(|line| line.ends_with("or is gone, and then nothing is removed")),
+        "{finding:#?}"
+    );
     on_managed(&mut snapshot).applied_works = work(None);
     assert!(left_out(&snapshot).contains("runs on another cluster"), "{}", left_out(&snapshot));
     // On the cluster on which the agent runs, what it applies is not seen; what another one has left there is.
@@ -856,6 +922,14 @@ fn an_agent_of_another_hub_is_left_out_where_nobody_names_its_cluster() {
     second.metadata.name = Some("c2".to_owned());
     read(&mut on_hub(&mut known).clusters).push(second);
     assert_eq!(told(&known), (true, 0));
+    // Who may not see what the hub has of it is told of it, too.
+    let (mut without_clusters, mut without_requests) = (snapshot.clone(), snapshot.clone());
+    on_hub(&mut without_clusters).clusters = Observed::Trouble(forbidden());
+    on_hub(&mut without_requests).requests = Observed::Trouble(forbidden());
+    for unread in [without_clusters, without_requests] {
+        let report = judge(&unread, &[]);
+        assert_eq!((report.clusters.len(), report.notes), (2, vec![]));
+    }
     let mut elsewhere = snapshot;
     let kubeconfig = on_managed(&mut elsewhere).agents[1].bootstrap.clone();
     agent(&mut elsewhere).bootstrap = kubeconfig;
@@ -1236,6 +1310,13 @@ fn a_service_that_stands_for_a_name_outside_has_no_endpoints_by_design() {
         found(&snapshot, 1117).map(|finding| finding.evidence.iter().any(|line| line.contains("ExternalName")))
     };
     assert_eq!((seen(Some(true)), seen(Some(false)), seen(None)), (None, Some(false), Some(true)));
+    // That of the policy engine never does.
+    let (about, service) = (vec!["managedclusters".to_owned()], "ocm-policy-engine/ocm-policy-webhook".to_owned());
+    let (configuration, is_external) = ("ocm-policy-webhook".to_owned(), Some(true));
+    on_hub(&mut snapshot).admission =
+        Observed::Read(vec![AdmissionFacts { configuration, service, about, has_endpoint: false, is_external }]);
+    let finding = found(&snapshot, 1117).expect("it is found");
+    assert!(finding.evidence.iter().any(|line| line.starts_with("its type is ExternalName")), "{finding:#?}");
 }
 
 #[test]

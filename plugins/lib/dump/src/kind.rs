@@ -83,6 +83,9 @@ static KINDS: [&Kind; 23] = [
 
 /// The Secrets that are read; the values of others are not kept.
 pub(crate) const READ_SECRETS: [&str; 2] = [secrets::BOOTSTRAP_HUB_KUBECONFIG, secrets::HUB_KUBECONFIG];
+/// The Secrets of which the certificate alone is read.
+pub(crate) const READ_CERTIFICATES: [&str; 3] =
+    [secrets::REGISTRATION_WEBHOOK_CERT, secrets::WORK_WEBHOOK_CERT, secrets::ADDON_WEBHOOK_CERT];
 
 impl Kind {
     /// The kind of a resource of a group.

@@ -7,13 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ocm_api::names::{labels, namespaces};
+use ocm_api::names::{labels, namespaces, secrets};
 use ocm_core::{Failure, Reason};
 use serde_json::{Map, Value, json};
 
 use crate::kind::{
-    CLUSTERS, DEFINITIONS, KLUSTERLETS, Kind, LEASES, MANAGERS, MUTATING, NAMESPACES, PODS, READ_SECRETS, REQUESTS,
-    SECRETS, VALIDATING, WORKS,
+    CLUSTERS, DEFINITIONS, KLUSTERLETS, Kind, LEASES, MANAGERS, MUTATING, NAMESPACES, PODS, READ_CERTIFICATES,
+    READ_SECRETS, REQUESTS, SECRETS, VALIDATING, WORKS,
 };
 use crate::layout::{LogName, Place};
 use crate::secret;
@@ -36,7 +36,7 @@ pub(crate) struct Store {
     scopes: BTreeMap<&'static Kind, Scope>,
     /// The folders of a must-gather that hold objects of a kind one by one, by namespace.
     folders: BTreeMap<&'static Kind, BTreeSet<Option<String>>>,
-    /// The Secrets that are there without their values.
+    /// The Secrets that are there without their values, or whose values are not kept.
     withheld: BTreeSet<Key>,
     /// The last lines of logs.
     logs: BTreeMap<LogName, String>,
@@ -125,8 +125,8 @@ impl Store {
         {
             self.folders.entry(kind).or_default().insert(namespace.clone());
         }
-        let is_whole = *kind != SECRETS || secret::is_whole(&object);
         slim(kind, &mut object);
+        let is_whole = *kind != SECRETS || secret::is_whole(&object);
         self.insert(kind, key, object, is_whole);
         true
     }
@@ -316,7 +316,8 @@ fn kind_of(object: &Value) -> Option<&'static Kind> {
 
 /// Takes away what nobody reads and what may be large or secret.
 fn slim(kind: &Kind, object: &mut Value) {
-    let is_read = READ_SECRETS.contains(&object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default());
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let (is_read, is_served) = (READ_SECRETS.contains(&name), READ_CERTIFICATES.contains(&name));
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         if *kind != LEASES {
             metadata.remove("managedFields");
@@ -328,7 +329,9 @@ fn slim(kind: &Kind, object: &mut Value) {
     let Some(members) = object.as_object_mut() else { return };
     if *kind == SECRETS {
         members.remove("stringData");
-        if !is_read {
+        if is_served && let Some(data) = members.get_mut("data").and_then(Value::as_object_mut) {
+            data.retain(|key, _| key == secrets::TLS_CERT_KEY);
+        } else if !is_read {
             members.remove("data");
         }
     }
@@ -470,13 +473,36 @@ mod tests {
         let store = plain([list(vec![elided.clone(), secret("other", "Y2FuYXJ5")])]);
         assert!(why(&store, &SECRETS, Some("n"), "bootstrap-hub-kubeconfig").ends_with("without its values"));
         assert!(store.get(&SECRETS, Some("n"), "hub-kubeconfig-secret").unwrap().is_none());
-        let other = store.get(&SECRETS, Some("n"), "other").unwrap().unwrap().to_string();
-        assert!(!other.contains("Y2FuYXJ5"), "{other}");
+        // What is not kept is unknown, too.
+        assert!(why(&store, &SECRETS, Some("n"), "other").ends_with("without its values"));
+        let kept: Vec<String> = store.of(&SECRETS, None).map(|(_, object)| object.to_string()).collect();
+        assert!(kept.len() == 2 && !kept.concat().contains("Y2FuYXJ5"), "{kept:?}");
         // Whoever adds the Secret itself is believed, in either order.
         let whole = || secret("bootstrap-hub-kubeconfig", "YXBpVmVyc2lvbjogdjEK");
         for documents in [[elided.clone(), whole()], [whole(), elided]] {
             let store = plain(documents);
             assert!(store.get(&SECRETS, Some("n"), "bootstrap-hub-kubeconfig").unwrap().is_some());
+        }
+    }
+
+    #[test]
+    fn of_what_a_webhook_serves_with_the_certificate_alone_is_kept() {
+        let secret = |data: Value| {
+            json!({"apiVersion": "v1", "kind": "Secret", "data": data,
+                "metadata": {"namespace": "n", "name": "work-webhook-serving-cert"}})
+        };
+        let get = |secret: Value| {
+            let store = plain([secret]);
+            store.get(&SECRETS, Some("n"), "work-webhook-serving-cert").map(|found| found.unwrap()["data"].clone())
+        };
+        let certificate = json!({"tls.crt": "Y2VydGlmaWNhdGU="});
+        let whole = secret(json!({"tls.crt": "Y2VydGlmaWNhdGU=", "tls.key": "Y2FuYXJ5"}));
+        assert_eq!(get(whole).unwrap(), certificate);
+        // The key may have been taken out, and the certificate not.
+        let elided = secret(json!({"tls.crt": "Y2VydGlmaWNhdGU=", "tls.key": "123 bytes long"}));
+        assert_eq!(get(elided).unwrap(), certificate);
+        for data in [json!({"tls.crt": "123 bytes long"}), json!({"tls.key": "Y2FuYXJ5"}), Value::Null] {
+            assert_eq!(get(secret(data)).unwrap_err().reason, Reason::NotInDump);
         }
     }
 

@@ -317,7 +317,6 @@ fn every_right_that_is_missing_is_named_as_itself() {
         ("/mutatingwebhookconfigurations", "list mutatingwebhookconfigurations.admissionregistration.k8s.io"),
         ("/validatingwebhookconfigurations", "list validatingwebhookconfigurations.admissionregistration.k8s.io"),
         ("/endpointslices", "list endpointslices.discovery.k8s.io in namespace open-cluster-management-hub"),
-        ("/secrets/work-webhook-serving-cert", "get secrets in namespace open-cluster-management-hub"),
     ] {
         let lease = lease.to_string();
         let server = Server::start(move |_, asked| match asked.line.as_str() {
@@ -331,6 +330,42 @@ fn every_right_that_is_missing_is_named_as_itself() {
         let run = troubleshoot(&cli, &["c0001", "--context", "hub"]);
         assert!(run.stdout.contains(&format!("this right would allow it: {rule}\n")), "{part}: {run}");
     }
+}
+
+#[test]
+fn nobody_needs_the_right_to_the_private_keys_of_webhooks() {
+    // Of whoever may read one of the Secrets, that one is looked at.
+    let look = |may_read: bool| {
+        let server = Server::start(move |_, asked| match asked.line.as_str() {
+            line if may_read && line.contains("/secrets/work-webhook-serving-cert") => expired(),
+            line if line.contains("/secrets/") => forbidden("secrets"),
+            _ => hub(asked),
+        });
+        let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+        let run = troubleshoot(&cli, &["c0001", "--context", "hub", "-o", "json"]);
+        let report: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("JSON: {run}"));
+        (run.exit, report)
+    };
+    let (exit, report) = look(false);
+    assert_eq!((exit, &report["unknown"]), (0, &json!([])), "{report:#}");
+    let skipped = report["skipped"].as_array().expect("a list");
+    let own = skipped.iter().find(|skipped| skipped["ids"] == json!(["OCM1118"])).expect("it is left out");
+    assert!(own["why"].to_string().contains("whoever may read them is told"), "{own:#}");
+    let (exit, report) = look(true);
+    assert_eq!((exit, &report["findings"][0]["id"]), (3, &json!("OCM1118")), "{report:#}");
+    assert!(!report.to_string().contains("s3cr3t"), "{report:#}");
+}
+
+/// What a webhook serves with, and its certificate has expired.
+fn expired() -> Reply {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
+    (params.not_before, params.not_after) = (rcgen::date_time_ymd(2025, 1, 1), rcgen::date_time_ymd(2025, 2, 1));
+    let certificate = params.self_signed(&key).expect("a certificate").pem();
+    let data = json!({"tls.crt": STANDARD.encode(certificate), "tls.key": STANDARD.encode("s3cr3t")});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "work-webhook-serving-cert",
+        "namespace": "open-cluster-management-hub"}, "data": data});
+    Reply::Json(200, secret.to_string())
 }
 
 #[test]
@@ -368,10 +403,7 @@ fn a_webhook_behind_a_name_outside_of_the_hub_is_not_said_to_have_no_server() {
     assert!(!silent.stdout.contains("ExternalName"), "{silent}");
     // Whoever may not read its type is told so.
     let unread = look(|| forbidden("services"));
-    assert!(
-        unread.exit == 3 && unread.stdout.contains("its type could not be read: one of type ExternalName"),
-        "{unread}"
-    );
+    assert!(unread.exit == 3 && unread.stdout.contains("its type was not read: one of type ExternalName"), "{unread}");
 }
 
 #[test]

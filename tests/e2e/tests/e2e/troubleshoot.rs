@@ -187,6 +187,22 @@ fn faults_of_a_joined_pair_are_found_and_gone_when_they_are_undone() {
     expire_webhook(hub);
     let found = finds(&cluster, hub, name, "OCM1102")["findings"][0]["consequences"].to_string();
     assert!(found.contains("OCM1118") && found.contains("until 2023-01-31T00:00:00Z"), "{found}");
+    // That is told to those who may read its Secret; others need not.
+    let files = ["troubleshoot-hub.yaml", "troubleshoot-hub-certificates.yaml"];
+    let holder = user_with(hub, "certificate-reader", &files);
+    let told = |user: &Path| {
+        let said = run(kubectl_ocm("troubleshoot", user).args([name, KNOWN, "--output=json"]));
+        let value: Value = serde_json::from_str(&said.stdout).unwrap_or_default();
+        (value["findings"].to_string().contains("OCM1118"), value["unknown"] == json!([]), said)
+    };
+    until_within(
+        TIME,
+        "the documented rights suffice",
+        || format!("{:?}", told(&holder)),
+        || matches!(told(&holder), (true, true, _)),
+    );
+    let others = told(&reader);
+    assert!(matches!(others, (false, true, _)), "{others:?}");
     scaled(hub, operator[0], operator[1], 1);
     is_well(&cluster, hub, name);
 

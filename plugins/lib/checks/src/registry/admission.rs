@@ -30,9 +30,10 @@ pub(super) const CHECKS: &[Check] = &[Check {
                   everything, and the nodes that it needs are down.",
         mend: "Bring the server up that the evidence names. If nobody needs it any more, delete the webhook configuration. That of this \
                project's policy engine is removed by `kubectl ocm uninstall policy-engine`, or opened for some time by `kubectl ocm \
-               policy emergency`. Behind a Service of type ExternalName is a server outside of the cluster, of which nothing is seen, \
-               and webhooks that are limited by selectors or by conditions are not looked at: whether those are asked, and answer, \
-               shows in the error alone.",
+               policy emergency`. Behind a Service of type ExternalName is a server outside of the cluster, of which nothing is seen; \
+               an API server with `--enable-aggregator-routing` does not dial it, and refuses all that its webhook has to be asked \
+               about: `unsupported service type`. Webhooks that are limited by selectors or by conditions are not looked at: whether \
+               those are asked, and answer, shows in the error alone.",
         mended: "`kubectl get endpointslices` of the Service's namespace lists a ready address, or the configuration is gone.",
     },
 }];
@@ -52,14 +53,14 @@ fn others_answer(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let engine = hub.policy_engine.read().map(Vec::as_slice).unwrap_or_default();
     let is_known = engine.iter().any(|workload| workload.health != Health::Ready || workload.replicas == 0);
     let mut silent: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
-    let mut unread: BTreeSet<&str> = BTreeSet::new();
+    let mut outside: BTreeMap<&str, Option<bool>> = BTreeMap::new();
     for facts in hub.admission.read().into_iter().flatten() {
         let AdmissionFacts { configuration, service, about, has_endpoint, is_external } = facts;
         let is_engines = service.split_once('/').is_some_and(|(namespace, _)| namespace == policy_engine::NAMESPACE);
-        if !(*has_endpoint || *is_external == Some(true) || is_engines && is_known) {
-            if is_external.is_none() {
-                unread.insert(service);
-            }
+        // That of our own engine never stands for a name outside.
+        let is_outside = *is_external == Some(true) && !is_engines;
+        if !(*has_endpoint || is_outside || is_engines && is_known) {
+            outside.insert(service, *is_external);
             let (configurations, kinds) = silent.entry(service).or_default();
             configurations.insert(configuration);
             kinds.extend(about.iter().map(String::as_str));
@@ -76,9 +77,10 @@ fn others_answer(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         let finding = configurations
             .iter()
             .fold(finding, |finding, configuration| finding.on(Side::Hub, "WebhookConfiguration", None, configuration));
-        let finding = match unread.contains(service) {
-            true => finding.seen("its type could not be read: one of type ExternalName has no endpoints by design"),
-            false => finding,
+        let finding = match outside.get(service).copied().flatten() {
+            None => finding.seen("its type was not read: one of type ExternalName has no endpoints by design"),
+            Some(true) => finding.seen("its type is ExternalName, which that of the policy engine never is"),
+            Some(false) => finding,
         };
         finding
             .seen("the API server refuses what it cannot ask about: failurePolicy is Fail")

@@ -5,10 +5,11 @@ use ocm_api::names::{namespaces, operators, secrets};
 use ocm_core::certificate::Certificate;
 
 use super::next::RESTART;
+use super::subject::of_manager;
 use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
 use crate::causes;
-use crate::facts::{Facts, namespace_of};
+use crate::facts::{Facts, is_own_manager, namespace_of, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, Side, Workload};
 
@@ -279,7 +280,9 @@ fn cluster_manager_applied(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let mut findings = Vec::new();
     for manager in managers(hub) {
         let name = manager.metadata.name.as_deref().unwrap_or_default();
-        let about = |text: String| Finding::error(text).on(Side::Hub, "ClusterManager", None, name);
+        let about =
+            |text: String| of_manager(hub, manager, Finding::error(text).on(Side::Hub, "ClusterManager", None, name));
+        let before = findings.len();
         let Some(status) = &manager.status else {
             findings.push(about(format!("the operator has reported nothing about ClusterManager {name}")));
             continue;
@@ -306,7 +309,7 @@ fn cluster_manager_applied(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         }
         let (seen, latest) =
             (status.observed_generation.unwrap_or_default(), manager.metadata.generation.unwrap_or_default());
-        if findings.is_empty() && seen < latest {
+        if findings.len() == before && seen < latest {
             let text = format!("the operator has not observed the latest change of ClusterManager {name}");
             findings.push(about(text).seen(format!("generation {latest}, observed {seen}")));
         }
@@ -321,10 +324,11 @@ fn hub_feature_gates(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         let conditions = manager.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let condition = conditions::find(conditions, cluster_manager::VALID_FEATURE_GATES)?;
         (condition.status == conditions::FALSE).then(|| {
-            Finding::warning("the hub does not know one of its feature gates")
+            let finding = Finding::warning("the hub does not know one of its feature gates")
                 .on(Side::Hub, "ClusterManager", None, name)
                 .seen(format!("{}: {}", condition.reason, condition.message))
-                .run(Side::Hub, "kubectl edit clustermanager/{}", &[name])
+                .run(Side::Hub, "kubectl edit clustermanager/{}", &[name]);
+            of_manager(hub, manager, finding)
         })
     });
     Outcome::of(wrong.collect())
@@ -344,8 +348,16 @@ fn hub_components_run(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         managers(hub).is_empty() || prefixes.any(|rest| rest.starts_with('-'))
     };
     let own = deployments.iter().filter(own);
-    let mut findings: Vec<Finding> = own.filter_map(|workload| unwell(Side::Hub, workload)).collect();
-    for manager in managers(hub) {
+    let home = own_manager(managers(hub)).map(namespace_of);
+    let not_well = own.filter_map(|workload| {
+        let finding = unwell(Side::Hub, workload)?;
+        Some(if home.is_none_or(|home| home == workload.namespace) { finding } else { finding.apart() })
+    });
+    let mut findings: Vec<Finding> = not_well.collect();
+    let is_read = |manager: &&ocm_api::ClusterManager| {
+        !hub.unread_namespaces.iter().any(|unread| unread == namespace_of(manager))
+    };
+    for manager in managers(hub).iter().filter(is_read) {
         let applied = manager.status.iter().flat_map(|status| &status.generations);
         // Generations are never taken away again; related objects are, when a feature is switched off.
         let related = manager.status.iter().flat_map(|status| &status.related_resources);
@@ -360,10 +372,12 @@ fn hub_components_run(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             |name: &str| deployments.iter().any(|known| known.name == name && known.namespace == namespace_of(manager));
         let missing = applied.filter(|applied| !is_there(&applied.name));
         findings.extend(missing.map(|applied| {
-            Finding::error(format!("Deployment {} of the hub is missing", applied.name))
-                .on(Side::Hub, "Deployment", applied.namespace.as_deref(), &applied.name)
+            let namespace = applied.namespace.as_deref();
+            let finding = Finding::error(format!("Deployment {} of the hub is missing", applied.name))
+                .on(Side::Hub, "Deployment", namespace, &applied.name)
                 .because("somebody has deleted it, and the operator has not made it again")
-                .run(Side::Hub, "kubectl get deployments -n {}", &[applied.namespace.as_deref().unwrap_or("default")])
+                .run(Side::Hub, "kubectl get deployments -n {}", &[namespace.unwrap_or("default")]);
+            of_manager(hub, manager, finding)
         }));
     }
     Outcome::of(findings)
@@ -454,15 +468,22 @@ fn hub_stays(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
     let leaving = managers(hub).iter().filter_map(|manager| {
         let since = manager.metadata.deletion_timestamp.as_ref()?;
         let name = manager.metadata.name.as_deref().unwrap_or_default();
-        let left = facts.clusters.len();
-        Some(
-            Finding::error(format!("the hub is being removed since {}", facts.ago(Some(since.0))))
-                .on(Side::Hub, "ClusterManager", None, name)
-                .seen(format!("finalizers: {}", manager.metadata.finalizers.clone().unwrap_or_default().join(", ")))
-                .seen(format!("{left} managed clusters are left"))
-                .because("somebody has deleted the ClusterManager; it waits for managed clusters and definitions")
-                .run(Side::Hub, "kubectl get managedclusters", &[]),
-        )
+        let (left, since) = (facts.clusters.len(), facts.ago(Some(since.0)));
+        let is_own = is_own_manager(managers(hub), manager);
+        let what = if is_own { "the hub".to_owned() } else { format!("another hub, {name},") };
+        let finding = Finding::error(format!("{what} is being removed since {since}"))
+            .on(Side::Hub, "ClusterManager", None, name)
+            .seen(format!("finalizers: {}", manager.metadata.finalizers.clone().unwrap_or_default().join(", ")))
+            .because("somebody has deleted the ClusterManager; it waits for managed clusters and definitions");
+        Some(match is_own {
+            true => finding.seen(format!("{left} managed clusters are left")).run(
+                Side::Hub,
+                "kubectl get managedclusters",
+                &[],
+            ),
+            // What it waits for is on another cluster.
+            false => finding.apart().run(Side::Hub, "kubectl get clustermanager/{} -o yaml", &[name]),
+        })
     });
     Outcome::of(leaving.collect())
 }

@@ -7,8 +7,9 @@ use ocm_api::operator::{EndpointProtocol, EndpointType, RegistrationAuthType};
 use ocm_core::install::health;
 
 use super::next::RESTART;
+use super::subject::of_manager;
 use super::{Category, Check, Input, Page, Rule};
-use crate::facts::{Facts, namespace_of};
+use crate::facts::{Facts, namespace_of, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, ServiceFacts, Side, WebhookFacts};
 use crate::text;
@@ -104,52 +105,56 @@ fn has_grpc(manager: &&ClusterManager) -> bool {
 }
 
 fn grpc_server_exposed(_: &Facts<'_>, hub: &HubSide) -> Outcome {
-    let managers = hub.managers.read().map(Vec::as_slice).unwrap_or_default();
-    let deployments = hub.deployments.read().map(Vec::as_slice).unwrap_or_default();
-    let findings = managers.iter().filter(has_grpc).filter_map(|manager| {
-        let name = manager.metadata.name.as_deref().unwrap_or_default();
-        let about = |finding: Finding| {
-            finding.on(Side::Hub, "ClusterManager", None, name).run(
-                Side::Hub,
-                "kubectl get clustermanager/{} -o yaml",
-                &[name],
-            )
-        };
-        let server = format!("{name}-grpc-server");
-        let own = namespace_of(manager);
-        if !deployments.iter().any(|workload| workload.name == server && workload.namespace == own) {
-            let finding = Finding::error("the hub lists the driver grpc, and has no gRPC server")
-                .seen(format!("there is no Deployment {server} in namespace {own}"))
-                .because("the operator has not made it: it is behind, or of a release without gRPC");
-            return Some(about(finding));
-        }
-        let exposures = manager.spec.server_configuration.iter().flat_map(|server| &server.endpoints_exposure);
-        let exposures: Vec<_> = exposures.filter(|one| one.protocol == EndpointProtocol::Grpc).collect();
-        if exposures.is_empty() {
-            let finding = Finding::warning("the hub's gRPC server has no address for agents")
-                .seen("serverConfiguration.endpointsExposure of the ClusterManager has no entry with protocol grpc")
-                .because(
-                    "its certificate is valid for the name of its Service alone, which other clusters do not dial",
-                );
-            return Some(about(finding));
-        }
-        let is_balanced = |one: &&ocm_api::operator::EndpointExposure| {
-            one.grpc.as_ref().is_some_and(|endpoint| endpoint.type_ == EndpointType::LoadBalancer)
-        };
-        // That of another hub tells nothing of this one.
-        let service = hub.grpc_service.read().and_then(Option::as_ref);
-        let service = service.filter(|service| service.name == server && service.namespace == own);
-        let ServiceFacts { namespace, name: service, addresses, .. } =
-            service.filter(|_| exposures.iter().any(is_balanced))?;
-        addresses.is_empty().then(|| {
-            Finding::error("the hub's gRPC server waits for its load balancer")
-                .on(Side::Hub, "Service", Some(namespace), service)
-                .seen("the Service has no address, and the certificate of the server is not made before it has one")
-                .because("the cluster provides no load balancers, or has not provided this one yet")
-                .run(Side::Hub, "kubectl describe service/{} -n {}", &[service, namespace])
-        })
-    });
+    let managers = hub.managers.read().into_iter().flatten().filter(has_grpc);
+    let findings = managers.filter_map(|manager| Some(of_manager(hub, manager, not_exposed(hub, manager)?)));
     Outcome::of(findings.collect())
+}
+
+/// What is wrong with the gRPC server of a ClusterManager that lists the driver grpc, as a finding.
+fn not_exposed(hub: &HubSide, manager: &ClusterManager) -> Option<Finding> {
+    let deployments = hub.deployments.read().map(Vec::as_slice).unwrap_or_default();
+    let name = manager.metadata.name.as_deref().unwrap_or_default();
+    let about = |finding: Finding| {
+        finding.on(Side::Hub, "ClusterManager", None, name).run(
+            Side::Hub,
+            "kubectl get clustermanager/{} -o yaml",
+            &[name],
+        )
+    };
+    let server = format!("{name}-grpc-server");
+    let own = namespace_of(manager);
+    if hub.unread_namespaces.iter().any(|unread| unread == own) {
+        return None;
+    }
+    if !deployments.iter().any(|workload| workload.name == server && workload.namespace == own) {
+        let finding = Finding::error("the hub lists the driver grpc, and has no gRPC server")
+            .seen(format!("there is no Deployment {server} in namespace {own}"))
+            .because("the operator has not made it: it is behind, or of a release without gRPC");
+        return Some(about(finding));
+    }
+    let exposures = manager.spec.server_configuration.iter().flat_map(|server| &server.endpoints_exposure);
+    let exposures: Vec<_> = exposures.filter(|one| one.protocol == EndpointProtocol::Grpc).collect();
+    if exposures.is_empty() {
+        let finding = Finding::warning("the hub's gRPC server has no address for agents")
+            .seen("serverConfiguration.endpointsExposure of the ClusterManager has no entry with protocol grpc")
+            .because("its certificate is valid for the name of its Service alone, which other clusters do not dial");
+        return Some(about(finding));
+    }
+    let is_balanced = |one: &&ocm_api::operator::EndpointExposure| {
+        one.grpc.as_ref().is_some_and(|endpoint| endpoint.type_ == EndpointType::LoadBalancer)
+    };
+    // That of another hub tells nothing of this one.
+    let service = hub.grpc_service.read().and_then(Option::as_ref);
+    let service = service.filter(|service| service.name == server && service.namespace == own);
+    let ServiceFacts { namespace, name: service, addresses, .. } =
+        service.filter(|_| exposures.iter().any(is_balanced))?;
+    addresses.is_empty().then(|| {
+        Finding::error("the hub's gRPC server waits for its load balancer")
+            .on(Side::Hub, "Service", Some(namespace), service)
+            .seen("the Service has no address, and the certificate of the server is not made before it has one")
+            .because("the cluster provides no load balancers, or has not provided this one yet")
+            .run(Side::Hub, "kubectl describe service/{} -n {}", &[service, namespace])
+    })
 }
 
 fn webhooks_decide(_: &Facts<'_>, hub: &HubSide) -> Outcome {
@@ -201,6 +206,7 @@ fn add_ons_converted(_: &Facts<'_>, hub: &HubSide) -> Outcome {
 fn hub_namespaces_stay(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
     let hosted = hub.managers.read().into_iter().flatten().filter(|manager| health::is_hosted(manager));
     let hosted: Vec<&str> = hosted.filter_map(|manager| manager.metadata.name.as_deref()).collect();
+    let home = hub.managers.read().and_then(|managers| own_manager(managers)).map_or(namespaces::HUB, namespace_of);
     let own = |name: &str| [namespaces::OPERATOR, namespaces::HUB].contains(&name) || hosted.contains(&name);
     let stuck = hub.terminating.read().into_iter().flatten().filter(|namespace| own(&namespace.name));
     let is_old = |since| facts.now.duration_since(since) >= GRACE;
@@ -216,6 +222,9 @@ fn hub_namespaces_stay(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
             .on(Side::Hub, "Namespace", None, name)
             .seen(format!("ClusterManagers that are left: {}", left()));
         let finding = namespace.messages.iter().fold(finding, Finding::seen);
+        // Another hub's explains nothing of this one.
+        let is_own = [namespaces::OPERATOR, namespaces::HUB, home].contains(&name.as_str());
+        let finding = if is_own { finding } else { finding.apart() };
         finding
             .because("it was deleted before what its operator has to clean up, or an object in it has a finalizer")
             .run(Side::Hub, "kubectl get namespace/{} -o yaml", &[name])

@@ -1,8 +1,11 @@
-//! What a check of a cluster is about, and why it is skipped where that is not there.
+//! What a check is about: a cluster, and why it is skipped where that is not there; or a hub, and not another one.
 
+use ocm_api::ClusterManager;
 use ocm_api::conditions::{self, managed_cluster};
 
-use crate::facts::Cluster;
+use crate::facts::{Cluster, is_own_manager};
+use crate::finding::Finding;
+use crate::snapshot::HubSide;
 
 /// Why an agent that registers by AWS IAM has no requests.
 pub(super) const NO_CERTIFICATE: &str = "the agent registers by AWS IAM, without certificates";
@@ -29,6 +32,12 @@ macro_rules! agent {
     };
 }
 pub(super) use agent;
+
+/// A finding about a ClusterManager. One about another hub, whose pods run beside the hub's own, explains nothing of this one.
+pub(super) fn of_manager(hub: &HubSide, manager: &ClusterManager, finding: Finding) -> Finding {
+    let managers = hub.managers.read().map(Vec::as_slice).unwrap_or_default();
+    if is_own_manager(managers, manager) { finding } else { finding.apart() }
+}
 
 /// Whether an agent has ever joined, as its hub tells.
 pub(super) fn has_joined(cluster: &Cluster<'_>) -> bool {

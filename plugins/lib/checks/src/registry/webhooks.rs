@@ -9,8 +9,16 @@ use super::next::RESTART;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::Facts;
 use crate::finding::{Finding, Id, Outcome, Severity};
-use crate::snapshot::{HubSide, ServingFacts, Side};
+use crate::snapshot::{HubSide, Observed, ServingFacts, Side};
 use crate::text;
+
+/// How much later than the time of a look a certificate may begin: the look goes on for a while, and the operator makes
+/// certificates that began a second ago.
+const TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
+
+/// Why nothing is said where nothing is wrong with what was read.
+const UNREAD: &str = "the certificates of the hub's webhooks are in Secrets with their private keys, and not all of those were \
+                      read: whoever may read them is told, also by `kubectl ocm tls-check`";
 
 /// The check of the webhooks' certificates.
 pub(super) const CHECKS: &[Check] = &[Check {
@@ -31,8 +39,9 @@ pub(super) const CHECKS: &[Check] = &[Check {
         happens: "The hub's operator, which renews them, did not run for six days or more, or may not write the Secret; or a hub was \
                   restored from an old backup. Of one that is not valid yet: the operator's clock is ahead of the API server's.",
         mend: "Bring the operator up, or restart it: it makes a new certificate at once, and the webhook reads it within minutes. If it \
-               does not, delete the Secret that the evidence names: the operator makes it anew. Then look at the rest by `kubectl ocm \
-               tls-check`.",
+               does not, delete the Secret that the evidence names: the operator makes it anew. One that is not valid yet the operator \
+               takes for good: set the clock right on the nodes that it runs on, and delete the Secret. Then look at the rest by \
+               `kubectl ocm tls-check`.",
         mended: "`kubectl ocm tls-check` shows a later end, and `kubectl annotate managedcluster NAME a=b --dry-run=server` is not refused.",
     },
 }];
@@ -53,20 +62,32 @@ const OTHERS: [Id; 1] = [Id(5101)];
 
 fn certificates_valid(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
     let serving = hub.serving.read().map(Vec::as_slice).unwrap_or_default();
-    Outcome::of(serving.iter().filter_map(|serving| not_valid(facts, hub, serving)).collect())
+    let findings: Vec<Finding> = serving.iter().filter_map(|serving| not_valid(facts, hub, serving)).collect();
+    let trouble = serving.iter().find_map(|serving| match &serving.certificate {
+        Observed::Trouble(trouble) => Some(trouble),
+        Observed::Read(_) | Observed::NotAsked => None,
+    });
+    match trouble {
+        _ if !findings.is_empty() => Outcome::Found(findings),
+        // Those that were not read may be another matter.
+        Some(trouble) => Outcome::Unknown(trouble.clone()),
+        None if serving.iter().any(|serving| serving.certificate.read().is_none()) => Outcome::skip(UNREAD),
+        None => Outcome::Pass,
+    }
 }
 
 /// What is wrong with the certificate of a webhook, as a finding.
 fn not_valid(facts: &Facts<'_>, hub: &HubSide, serving: &ServingFacts) -> Option<Finding> {
     let ServingFacts { namespace, secret, service, certificate } = serving;
-    let Certificate { not_before, not_after, .. } = Certificate::read(&certificate.0)?;
+    let Certificate { not_before, not_after, .. } = Certificate::read(&certificate.read()?.0)?;
     let life = not_after.duration_since(not_before);
     let left = not_after.duration_since(facts.now);
+    let is_early = not_before.duration_since(facts.now) > TOLERANCE;
     let (finding, cause) = if left < SignedDuration::ZERO {
         let ago = facts.ago(Some(not_after));
         let text = format!("the certificate of webhook {service} expired {ago} ago");
         (Finding::error(text), "the hub's operator, which renews it, did not run, or may not write the Secret")
-    } else if facts.now < not_before {
+    } else if is_early {
         let text = format!("the certificate of webhook {service} is not valid before {not_before}");
         (Finding::error(text), "the clock of the hub's operator, which made it, is ahead of the API server's")
     } else if left <= life / 10 {
@@ -87,7 +108,8 @@ fn not_valid(facts: &Facts<'_>, hub: &HubSide, serving: &ServingFacts) -> Option
         Severity::Error => finding.seen(format!(
             "this ends with `failed calling webhook … x509: certificate has expired or is not yet valid`: {what}"
         )),
-        Severity::Warning => finding.seen(format!("the webhook has to be asked about {what}")),
+        // As yet it is asked, and answers.
+        Severity::Warning => finding.seen(format!("the webhook has to be asked about {what}")).apart(),
     };
     // What is let through is not refused, and that is a finding of its own.
     let own = format!("{}/{service}", namespaces::HUB);
@@ -97,9 +119,13 @@ fn not_valid(facts: &Facts<'_>, hub: &HubSide, serving: &ServingFacts) -> Option
         true => finding,
         false => finding.seen(format!("but not where failurePolicy is Ignore: {}", text::list(open))),
     };
-    Some(finding.because(cause).run(Side::Hub, RESTART, &[namespaces::OPERATOR]).run(
-        Side::Hub,
-        "kubectl ocm tls-check",
-        &[],
-    ))
+    let finding = finding.because(cause);
+    let finding = match is_early {
+        // The operator renews what ends soon, is of another authority or for other names, and nothing else.
+        true => finding
+            .advise("set the clock right on the nodes of the hub's operator, and delete the Secret: it is made anew")
+            .run(Side::Hub, "kubectl delete secret/{} -n {}", &[secret, namespace]),
+        false => finding.run(Side::Hub, RESTART, &[namespaces::OPERATOR]),
+    };
+    Some(finding.run(Side::Hub, "kubectl ocm tls-check", &[]))
 }

@@ -295,7 +295,10 @@ fn applied_works_stay(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
             about(text, &evicted).seen(format!("the agent has missed the first since {}", facts.ago(Some(since))));
         let finding = match klusterlets.is_empty() {
             true => {
-                finding.seen("no Klusterlet is here: the agent runs on another cluster, as those in mode Hosted do")
+                finding.seen(
+                    "no Klusterlet is here: the agent runs on another cluster, as those in mode Hosted do, or is gone, and then \
+                     nothing is removed",
+                )
             }
             false => finding,
         };

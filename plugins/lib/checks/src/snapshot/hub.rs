@@ -34,8 +34,11 @@ pub struct HubSide {
     pub leader: Observed<Option<LeaseFacts>>,
     /// The ClusterManagers.
     pub managers: Observed<Vec<ClusterManager>>,
-    /// The Deployments of the hub's namespace.
+    /// The Deployments of the hub's namespace, and of those of other hubs that are hosted there.
     pub deployments: Observed<Vec<Workload>>,
+    /// The namespaces of other hubs whose Deployments could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unread_namespaces: Vec<String>,
     /// The webhook configurations of Open Cluster Management and of the policy engine that a hub has to have.
     pub webhooks: Observed<Vec<WebhookFacts>>,
     /// The certificates that those webhooks, and the one that converts add-ons, serve with.
@@ -94,7 +97,7 @@ pub struct WebhookFacts {
     pub elsewhere: Option<String>,
 }
 
-/// The certificate that a webhook of the hub serves with, without its key.
+/// The certificate that a webhook of the hub serves with, without its key. Without a certificate there is no such webhook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServingFacts {
@@ -104,8 +107,8 @@ pub struct ServingFacts {
     pub secret: String,
     /// The Service of the webhook.
     pub service: String,
-    /// The certificate: DER.
-    pub certificate: ByteString,
+    /// The certificate: DER. Nobody asked for it where it may not be read, or a dump does not hold it.
+    pub certificate: Observed<ByteString>,
 }
 
 /// A webhook that is none of Open Cluster Management, and is asked about registrations: whatever its configuration is asked
@@ -122,7 +125,7 @@ pub struct AdmissionFacts {
     /// Whether the Service has a ready endpoint.
     pub has_endpoint: bool,
     /// Whether the Service stands for a name outside of the cluster, so that it has no endpoints of its own (type ExternalName).
-    /// None: it has one, or that could not be read.
+    /// None: it has one, or that was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_external: Option<bool>,
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::written::Written;
-use crate::facts::Facts;
+use crate::facts::{Facts, own_manager};
 use crate::finding::{Id, ObjectRef};
 use crate::registry::Category;
 use crate::snapshot::Side;
 
-/// The annotation of ManagedClusters, Klusterlets and ClusterManagers that holds suppressions of findings about them, with line
-/// breaks or semicolons between.
+/// The annotation of ManagedClusters, Klusterlets and the hub's ClusterManager that holds suppressions of findings about them, with
+/// line breaks or semicolons between.
 pub const ANNOTATION: &str = "kubectl-ocm/suppress";
 
 /// What annotations of ManagedClusters and Klusterlets suppress nothing of, besides all that is about safety and policies:
@@ -59,8 +59,9 @@ pub(super) fn lines<'f>(facts: &'f Facts<'_>) -> Vec<Line<'f>> {
         let texts = texts.map(str::trim).filter(|text| !text.is_empty());
         found.extend(texts.map(|text| Line { text, by: by.clone(), cluster }));
     };
-    let managers = facts.snapshot.hub.iter().filter_map(|hub| hub.managers.read()).flatten();
-    for manager in managers {
+    // Whoever runs another hub there knows nothing of this one.
+    let managers = facts.snapshot.hub.iter().filter_map(|hub| hub.managers.read());
+    for manager in managers.filter_map(|managers| own_manager(managers)) {
         take(Side::Hub, MANAGER, &manager.metadata, None);
     }
     for cluster in facts.clusters.values() {

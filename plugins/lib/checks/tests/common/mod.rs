@@ -63,7 +63,7 @@ fn hub(authority: &[u8]) -> Value {
     let ns = "open-cluster-management-hub";
     let serving = |webhook: &str| {
         json!({"namespace": ns, "secret": format!("{webhook}-webhook-serving-cert"),
-            "service": format!("cluster-manager-{webhook}-webhook"), "certificate": der(&certificate(2026, 2027))})
+            "service": format!("cluster-manager-{webhook}-webhook"), "certificate": {"read": der(&certificate(2026, 2027))}})
     };
     json!({
         "server": "https://hub:6443", "context": "hub", "uid": "hub-uid", "authorities": [der(authority)],

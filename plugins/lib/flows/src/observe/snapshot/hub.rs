@@ -73,7 +73,7 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
     let elsewhere = managers.read().is_some_and(|managers| managers.iter().all(health::is_hosted));
     let namespace = own_manager(known).map_or(namespaces::HUB, namespace_of);
     // Those of hubs that are hosted here, too.
-    let every: BTreeSet<&str> = known.iter().map(namespace_of).chain([namespace]).collect();
+    let every: BTreeSet<&str> = known.iter().map(namespace_of).collect();
     let operator = async {
         let operator = operator(hub, operators::CLUSTER_MANAGER).await;
         let leader = leader(hub, operator.read().map_or(namespaces::OPERATOR, |found| found.namespace.as_str())).await;
@@ -82,14 +82,14 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
     let control_plane = async {
         futures::join!(
             operator,
-            deployments_of(hub, every),
+            deployments_of(hub, namespace, every),
             // A hosted hub's webhooks are on another cluster than the hub's API, and its ClusterManager may be, too.
             webhooks::observe(hub, !elsewhere),
             // Those of a hosted hub are beside its ClusterManager. Without one, nobody knows where they are.
             async {
                 match managers.read().is_some_and(Vec::is_empty) {
                     true => Observed::NotAsked,
-                    false => webhooks::serving(hub, namespace).await,
+                    false => Observed::Read(webhooks::serving(hub, namespace).await),
                 }
             },
             async { if elsewhere { Observed::NotAsked } else { conversions(hub).await } },
@@ -115,6 +115,7 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
     let (control, deployments, of_webhooks, serving, conversions, grpc_service, ca_bundle, policy_engine, policies) =
         control_plane;
     let ((operator, leader), (webhooks, admission)) = (control, of_webhooks);
+    let (deployments, unread_namespaces) = deployments;
     let ((clusters, requests, dropped_requests), leases, terminating, works, addons, registrations) = fleet;
     let mut authorities = hub.ca.clone().unwrap_or_default();
     authorities.extend(root.unwrap_or_default());
@@ -131,6 +132,7 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
         leader,
         managers,
         deployments: deployments.into(),
+        unread_namespaces,
         webhooks,
         serving,
         admission,
@@ -250,11 +252,24 @@ struct ExposedSpec {
     type_: String,
 }
 
-/// The Deployments of these namespaces.
-async fn deployments_of(hub: &Cluster, namespaces: BTreeSet<&str>) -> Result<Vec<Workload>, Trouble> {
-    let reading = namespaces.into_iter().map(async |namespace| deployments(hub, namespace, |_| true).await);
-    let found = futures::future::try_join_all(reading).await?;
-    Ok(found.into_iter().flatten().collect())
+/// The Deployments of the hub's own namespace and of others, and which of the others could not be read: they matter to other hubs
+/// alone.
+async fn deployments_of(
+    hub: &Cluster,
+    own: &str,
+    others: BTreeSet<&str>,
+) -> (Result<Vec<Workload>, Trouble>, Vec<String>) {
+    let others = others.into_iter().filter(|namespace| *namespace != own);
+    let reading = others.map(async |namespace| (namespace, deployments(hub, namespace, |_| true).await));
+    let (of_own, of_others) = futures::join!(deployments(hub, own, |_| true), futures::future::join_all(reading));
+    let (mut hosted, mut unread) = (Vec::new(), Vec::new());
+    for (namespace, found) in of_others {
+        match found {
+            Ok(found) => hosted.extend(found),
+            Err(_) => unread.push(namespace.to_owned()),
+        }
+    }
+    (of_own.map(|own| own.into_iter().chain(hosted).collect()), unread)
 }
 
 /// The Service of the gRPC server: of the hub's own, or else of the first one that is hosted here. Without the driver grpc there

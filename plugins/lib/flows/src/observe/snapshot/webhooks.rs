@@ -169,33 +169,40 @@ pub(super) async fn observe(
 
 /// The certificates that the hub's webhooks serve with: a request for each of their Secrets. What is missing has no pod that
 /// would serve, and is not told here.
-pub(super) async fn serving(hub: &Cluster, namespace: &str) -> Observed<Vec<ServingFacts>> {
+pub(super) async fn serving(hub: &Cluster, namespace: &str) -> Vec<ServingFacts> {
     let api: Api<Secret> = Api::namespaced(hub.client.clone(), namespace);
-    let reading = SERVING.into_iter().map(async |(name, service)| match api.get_opt(name).await {
-        Ok(found) => Ok(found.and_then(|secret| serving_facts(namespace, name, service, &secret))),
-        Err(error) => {
-            let rule = SECRETS.rule("get", Some(namespace));
-            Err(trouble(hub, format_args!("read Secret {namespace}/{name}"), error, rule))
-        }
+    let reading = SERVING.into_iter().map(async |(name, service)| {
+        let certificate = match api.get_opt(name).await {
+            Ok(found) => found.as_ref().and_then(first_certificate).map(Observed::Read),
+            Err(error) => {
+                let rule = SECRETS.rule("get", Some(namespace));
+                Some(unread(trouble(hub, format_args!("read Secret {namespace}/{name}"), error, rule)))
+            }
+        };
+        certificate.map(|certificate| ServingFacts {
+            namespace: namespace.to_owned(),
+            secret: name.to_owned(),
+            service: service.to_owned(),
+            certificate,
+        })
     });
-    match futures::future::try_join_all(reading).await {
-        Ok(found) => Observed::Read(found.into_iter().flatten().collect()),
-        // Dumps do not keep them: one of a hub is whole without.
-        Err(trouble) if trouble.reason == Reason::NotInDump => Observed::NotAsked,
-        Err(trouble) => Observed::Trouble(trouble),
-    }
+    futures::future::join_all(reading).await.into_iter().flatten().collect()
 }
 
 /// The first certificate in a Secret, and nothing else of it; none: there is none that can be read.
-fn serving_facts(namespace: &str, name: &str, service: &str, secret: &Secret) -> Option<ServingFacts> {
+fn first_certificate(secret: &Secret) -> Option<ByteString> {
     let pem = secret.data.as_ref()?.get(secrets::TLS_CERT_KEY)?;
     let (chain, _) = certificate::readable(&pem.0);
-    Some(ServingFacts {
-        namespace: namespace.to_owned(),
-        secret: name.to_owned(),
-        service: service.to_owned(),
-        certificate: ByteString(chain.into_iter().next()?),
-    })
+    chain.into_iter().next().map(ByteString)
+}
+
+/// What a certificate is that could not be read. Nobody has to have the right, which is one to the private key, too; and a dump of
+/// a hub is whole without.
+fn unread(trouble: Trouble) -> Observed<ByteString> {
+    match trouble.reason {
+        Reason::Forbidden | Reason::NotInDump => Observed::NotAsked,
+        _ => Observed::Trouble(trouble),
+    }
 }
 
 async fn slices_of(hub: &Cluster, namespace: &str) -> Result<Vec<EndpointSlice>, Trouble> {
@@ -357,19 +364,26 @@ mod tests {
         let made = ["own", "authority"].map(|name| rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap());
         let [own, authority] = made.map(|made| made.cert);
         let mut secret = Secret::default();
-        let facts = |secret: &Secret| serving_facts("hub", "s", "webhook", secret);
-        assert_eq!(facts(&secret), None);
+        assert_eq!(first_certificate(&secret), None);
         let chain = format!("{}{}", own.pem(), authority.pem());
         let values = [("tls.crt", chain.as_str()), ("tls.key", "canary")];
         secret.data = Some(values.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec()))).into());
-        let found = facts(&secret).unwrap();
-        assert_eq!(found.certificate.0, own.der().to_vec());
-        assert_eq!((found.namespace.as_str(), found.secret.as_str(), found.service.as_str()), ("hub", "s", "webhook"));
-        let text = serde_json::to_string(&found).unwrap();
-        let key = serde_json::to_string(&ByteString(b"canary".to_vec())).unwrap();
-        assert!(!text.contains("canary") && !text.contains(key.trim_matches('"')), "{text}");
+        assert_eq!(first_certificate(&secret), Some(ByteString(own.der().to_vec())));
         secret.data = Some([("tls.crt".to_owned(), ByteString(b"none".to_vec()))].into());
-        assert_eq!(facts(&secret), None);
+        assert_eq!(first_certificate(&secret), None);
+    }
+
+    #[test]
+    fn nobody_needs_the_right_to_the_private_keys_of_webhooks() {
+        let of = |reason: Reason| {
+            let trouble = Trouble { reason, message: "words".to_owned(), rule: None, behind: String::new() };
+            (unread(trouble.clone()), Observed::<ByteString>::Trouble(trouble))
+        };
+        for reason in [Reason::Forbidden, Reason::NotInDump] {
+            assert_eq!(of(reason).0, Observed::NotAsked);
+        }
+        let (unread, trouble) = of(Reason::Unreachable);
+        assert_eq!(unread, trouble);
     }
 
     #[test]
