@@ -66,7 +66,8 @@ const CREATE: &str = "Examples:
 
 const STATUS: &str = "OBJECT takes effect of each kind of configuration; FROM is where it is said: default is the ClusterManagementAddOn,
 placement its install strategy, cluster the ManagedClusterAddOn. What is said closer to the cluster
-replaces the others. APPLIED is whether what the hub wants is what was applied last.
+replaces the others. APPLIED is whether what the hub wants is what was applied last. What was
+taken away and is still there has no FROM.
 
 Without --clusters, the rollout is told, too: the stages of each placement by which the hub installs
 the add-on, in their order, with how many of their clusters are done, and what they wait for.
@@ -200,12 +201,14 @@ pub(crate) enum ConfigVerb {
     /// Have an add-on refer to configurations, each in the place of the one of its kind
     ///
     /// Those of other kinds stay. A configuration of a kind that the add-on does not take is refused, and so is one that is not
-    /// there. Where nothing differs, nothing is changed.
+    /// there. Of templates and AddOnDeploymentConfigs an add-on takes one, of other kinds several: where several are there, it is
+    /// refused, and those that are to go are unset first. Where nothing differs, nothing is changed.
     #[command(after_help = SET)]
     Set(Box<SetConfigArgs>),
     /// Have an add-on not refer to configurations any more
     ///
-    /// The configurations themselves stay. What is not referred to is no error.
+    /// The configurations themselves stay. What is not referred to is no error. The last template of an add-on is refused: the hub
+    /// looks after none that has no template.
     #[command(after_help = UNSET)]
     Unset(Box<UnsetConfigArgs>),
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ocm_api::addon::AddOnConfig;
 use ocm_cli::{ApplyArgs, OutputArgs, PlanView, Ui, options};
-use ocm_core::addon::{Place, Unwanted, parse_config};
+use ocm_core::addon::{Place, Unwanted, parse_config, takes_one};
 use ocm_core::plan::Mode;
 use ocm_core::{Exit, Failure};
 use ocm_flows::addons::{self, Change, ConfigRequest, Referrer};
@@ -25,11 +25,15 @@ pub(crate) async fn run(verb: ConfigVerb, connection: &Connection, ui: Arc<Ui>) 
         }
     };
     let ApplyArgs { wait, plan, output: OutputArgs { output } } = apply;
+    let referrer = referrer(place)?;
+    if let (Change::Set(configs), Referrer::Definition(Place::Default)) = (&change, &referrer) {
+        one_of_a_kind(configs)?;
+    }
     let wait = wait.limit()?;
     let view = PlanView::new(ui.clone(), &plan, output)?.with_namespaces();
     let request = ConfigRequest {
         name: options::object_names(vec![name], "an add-on")?.remove(0),
-        referrer: referrer(place)?,
+        referrer,
         change,
         mode: view.mode(),
         wait,
@@ -54,7 +58,7 @@ fn referrer(args: PlaceArgs) -> Result<Referrer, Failure> {
     Ok(Referrer::Definition(place))
 }
 
-/// At most one of a kind: the add-on could take only one.
+/// At most one of a kind of which an add-on could take only one.
 pub(crate) fn parsed_configs(texts: &[String]) -> Result<Vec<AddOnConfig>, Failure> {
     let mut configs: Vec<AddOnConfig> = Vec::new();
     for text in texts {
@@ -62,15 +66,30 @@ pub(crate) fn parsed_configs(texts: &[String]) -> Result<Vec<AddOnConfig>, Failu
             Failure::usage(format!("--config {text:?} is not RESOURCE.GROUP/NAMESPACE/NAME"))
                 .hint("such as addondeploymentconfigs.addon.open-cluster-management.io/default/proxied")
         })?;
-        if configs.iter().any(|other| (&other.group, &other.resource) == (&config.group, &config.resource)) {
-            return Err(Failure::usage(format!(
-                "--config names {} twice: an add-on takes one of a kind",
-                config.resource
-            )));
+        if configs.contains(&config) {
+            return Err(Failure::usage(format!("--config names {text:?} twice")));
+        }
+        if takes_one(&config) && configs.iter().any(|other| is_same_kind(other, &config)) {
+            return Err(twice(&config, "an add-on takes one of the kind"));
         }
         configs.push(config);
     }
     Ok(configs)
+}
+
+/// There is one default of a kind.
+fn one_of_a_kind(configs: &[AddOnConfig]) -> Result<(), Failure> {
+    let mut all = configs.iter().enumerate();
+    let found = all.find(|(index, config)| configs.iter().take(*index).any(|other| is_same_kind(other, config)));
+    found.map_or(Ok(()), |(_, config)| Err(twice(config, "there is one default of a kind")))
+}
+
+fn is_same_kind(one: &AddOnConfig, other: &AddOnConfig) -> bool {
+    (&one.group, &one.resource) == (&other.group, &other.resource)
+}
+
+fn twice(config: &AddOnConfig, why: &str) -> Failure {
+    Failure::usage(format!("--config names {} twice: {why}", config.resource))
 }
 
 fn unwanted(texts: &[String]) -> Result<Vec<Unwanted>, Failure> {
@@ -92,10 +111,22 @@ mod tests {
     }
 
     #[test]
-    fn one_of_a_kind_can_be_set() {
+    fn one_of_a_kind_can_be_set_where_an_add_on_takes_one() {
         assert_eq!(parsed_configs(&texts(&["x.g/n/a", "y/a"])).unwrap().len(), 2);
         let said = |all: &[&str]| parsed_configs(&texts(all)).unwrap_err().message;
-        assert_eq!(said(&["x.g/n/a", "x.g/n/b"]), "--config names x twice: an add-on takes one of a kind");
+        let of_one = |name: &str| format!("addontemplates.addon.open-cluster-management.io/{name}");
+        assert_eq!(
+            said(&[&of_one("a"), &of_one("b")]),
+            "--config names addontemplates twice: an add-on takes one of the kind"
+        );
+        assert_eq!(said(&["x.g/n/a", "x.g/n/a"]), "--config names \"x.g/n/a\" twice");
+        // Of other kinds it takes several, but not as the default.
+        let several = parsed_configs(&texts(&["x.g/n/a", "x.g/n/b"])).unwrap();
+        assert_eq!(
+            one_of_a_kind(&several).unwrap_err().message,
+            "--config names x twice: there is one default of a kind"
+        );
+        assert_eq!(one_of_a_kind(&several[..1]), Ok(()));
         assert_eq!(said(&["x.g"]), "--config \"x.g\" is not RESOURCE.GROUP/NAMESPACE/NAME");
     }
 

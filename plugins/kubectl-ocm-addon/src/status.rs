@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use ocm_cli::list::NONE;
 use ocm_cli::{Format, Table, Ui, document, without_nulls};
-use ocm_core::addon::{Configured, Level, Named, Progress, RolloutStage};
+use ocm_core::addon::{Configured, Level, Named, Progress, RolloutStage, TakenAway};
 use ocm_core::leave::some;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::addons::AddOnStatus;
 use serde_json::{Value, json};
 
-/// Which configuration takes effect where. [`Exit::Findings`] if one does not yet.
+/// Which configuration takes effect where. [`Exit::Findings`] if one does not yet, or one does that was taken away.
 pub(crate) fn show(ui: &Ui, format: Format, status: &AddOnStatus) -> Result<Exit, Failure> {
-    let AddOnStatus { name, addons, configurations, progress, rollout, unread } = status;
+    let AddOnStatus { name, addons, configurations, taken_away, progress, rollout, unread } = status;
     match format {
         Format::Json | Format::Yaml => ui.out(&document(format, &status_document(status))?),
         Format::Name => {
@@ -22,10 +22,10 @@ pub(crate) fn show(ui: &Ui, format: Format, status: &AddOnStatus) -> Result<Exit
         Format::Table | Format::Wide if addons.is_empty() => {
             ui.tell(Event::note(format!("no cluster there has add-on {name:?}")));
         }
-        Format::Table | Format::Wide if configurations.is_empty() => {
+        Format::Table | Format::Wide if configurations.is_empty() && taken_away.is_empty() => {
             ui.tell(Event::note(format!("add-on {name:?} has no configuration")));
         }
-        Format::Table | Format::Wide => ui.out(&table(configurations, format == Format::Wide)),
+        Format::Table | Format::Wide => ui.out(&table(configurations, taken_away, format == Format::Wide)),
     }
     if format.is_human() && !progress.is_empty() {
         ui.out(&format!("\n{}", progress_table(progress)));
@@ -41,10 +41,11 @@ pub(crate) fn show(ui: &Ui, format: Format, status: &AddOnStatus) -> Result<Exit
             ui.tell(Event::note(format!("add-on {name:?} of cluster {:?}: {why}", row.cluster())));
         }
     }
-    Ok(if configurations.iter().any(|one| one.why.is_some()) { Exit::Findings } else { Exit::Ok })
+    let is_open = configurations.iter().any(|one| one.why.is_some()) || !taken_away.is_empty();
+    Ok(if is_open { Exit::Findings } else { Exit::Ok })
 }
 
-fn table(all: &[Configured], is_wide: bool) -> String {
+fn table(all: &[Configured], taken_away: &[TakenAway], is_wide: bool) -> String {
     const HEADINGS: [&str; 9] =
         ["CLUSTER", "CONFIGURATION", "OBJECT", "FROM", "APPLIED", "WHY", "REPLACES", "WANTED", "LAST APPLIED"];
     let columns = if is_wide { HEADINGS.len() } else { 6 };
@@ -64,6 +65,11 @@ fn table(all: &[Configured], is_wide: bool) -> String {
             desired.as_deref().map_or_else(|| NONE.to_owned(), |hash| short(hash).to_owned()),
             last.unwrap_or_else(|| NONE.to_owned()),
         ];
+        table.row(&cells[..columns]);
+    }
+    for TakenAway { cluster, resource, object } in taken_away {
+        let (cluster, resource, object) = (cluster.as_str(), resource.as_str(), object.as_str());
+        let cells = [cluster, resource, object, NONE, "False", TakenAway::WHY, NONE, NONE, NONE];
         table.row(&cells[..columns]);
     }
     table.render()
@@ -111,7 +117,7 @@ fn bar(completed: usize, total: usize) -> String {
 }
 
 fn status_document(status: &AddOnStatus) -> Value {
-    let AddOnStatus { name, addons, configurations, progress, rollout, unread } = status;
+    let AddOnStatus { name, addons, configurations, taken_away, progress, rollout, unread } = status;
     let configuration = |one: &Configured| {
         let Configured { cluster, resource, effective, replaced, desired, applied, is_reached: _, why } = one;
         without_nulls(json!({
@@ -123,6 +129,10 @@ fn status_document(status: &AddOnStatus) -> Value {
             "lastApplied": applied.as_ref().map(|(object, hash)| json!({"object": object, "hash": hash})),
             "why": why,
         }))
+    };
+    let taken = |one: &TakenAway| {
+        let TakenAway { cluster, resource, object } = one;
+        json!({"cluster": cluster, "resource": resource, "object": object, "why": TakenAway::WHY})
     };
     let of_placement = |one: &Progress| {
         let Progress { placement, progressing, reason, message } = one;
@@ -141,6 +151,7 @@ fn status_document(status: &AddOnStatus) -> Value {
         "name": name,
         "clusters": addons.iter().map(|row| without_nulls(json!({"name": row.cluster(), "why": row.why}))).collect::<Vec<_>>(),
         "configurations": configurations.iter().map(configuration).collect::<Vec<Value>>(),
+        "takenAway": taken_away.iter().map(taken).collect::<Vec<Value>>(),
         "progress": progress.iter().map(of_placement).collect::<Vec<Value>>(),
         "rollout": rollout.iter().map(of_stage).collect::<Vec<Value>>(),
         "unread": unread,

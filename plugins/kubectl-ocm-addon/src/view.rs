@@ -150,12 +150,13 @@ pub(crate) fn about_addons(hub: &Cluster, all: &[AddOnFound]) -> String {
     format!("Delete add-on {} from the hub ({})?{lost}", some(&there), hub.label())
 }
 
-/// What deleting add-ons came to.
+/// What deleting add-ons came to. `deleted` is whether there was one and it is gone: not in a dry run, and not of one that was not
+/// there.
 pub(crate) fn deleted(view: &PlanView, all: &[AddOnFound], answers: Vec<Result<(), Failure>>) -> Result<Exit, Failure> {
     let of = |(one, answer): (&AddOnFound, &Result<(), Failure>)| {
         without_nulls(json!({
             "name": one.name,
-            "deleted": answer.is_ok(),
+            "deleted": view.mode().changes() && one.is_there() && answer.is_ok(),
             "templates": one.ours().map(|template| template.name.as_str()).collect::<Vec<_>>(),
             "clusters": one.clusters,
             "error": answer.as_ref().err().map(ToString::to_string),

@@ -179,6 +179,15 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::IntoConfiguration(object) => {
             format!("put the proxies into that one, which keeps what else it holds: --config {object}")
         }
+        Remedy::UnsetConfigurations { name, kind } => {
+            format!(
+                "unset those that are to go first: kubectl ocm addon config unset {name} --config {kind}/NAMESPACE/NAME"
+            )
+        }
+        Remedy::SetTemplate(name) => format!(
+            "set another one in its place: kubectl ocm addon config set {name} --config \
+             addontemplates.addon.open-cluster-management.io/NAME"
+        ),
         Remedy::NameAccount => "name one that may do there what you want: --sa NAME".to_owned(),
         Remedy::SeeProxy => "see what keeps it from working: kubectl ocm proxy health".to_owned(),
     }

@@ -183,6 +183,15 @@ pub enum Remedy {
     UninstallHubAddOn(String),
     /// Put the settings into the configuration of this namespace and name, which is referred to already.
     IntoConfiguration(String),
+    /// Have an add-on refer no longer to those configurations of a kind that are to go.
+    UnsetConfigurations {
+        /// Its name.
+        name: String,
+        /// The kind, `RESOURCE.GROUP`.
+        kind: String,
+    },
+    /// Have the add-on of this name refer to another template, in the place of the one that is to go.
+    SetTemplate(String),
     /// Say which ManagedServiceAccount is meant, or make one.
     NameAccount,
     /// See what keeps the proxy to managed clusters from working.

@@ -4,7 +4,7 @@
 use std::borrow::Borrow;
 
 use ocm_api::Manifest;
-use ocm_core::addon::keep_configurations;
+use ocm_core::addon::{keep_configurations, kept_templates};
 use ocm_core::plan::{Applied, Found, Mode, Plan};
 use ocm_core::work::{Owner, with_defaults_of};
 use ocm_core::written::{Standing, standing};
@@ -39,6 +39,13 @@ pub(crate) async fn apply_whole(
         .collect();
     if !overwrite {
         refuse_foreign(&found)?;
+    }
+    for (found, _) in found.iter().filter(|(found, _)| found.manifest.kind() == "ClusterManagementAddOn") {
+        for (placement, template) in kept_templates(&found.manifest) {
+            narrator.tell(Event::warning(format!(
+                "placement {placement} refers to AddOnTemplate {template}, and that stays: its clusters do not get the default"
+            )));
+        }
     }
     let dry_run = mode.dry_run();
     let verb = if dry_run == DryRun::No { "applying" } else { "comparing" };

@@ -99,6 +99,33 @@ pub async fn pinned(
     }
 }
 
+/// Applies what `plan` makes of an object that is there, to exactly the version that it was made of. If the object has changed
+/// since, it is read and planned anew.
+///
+/// # Errors
+/// What `plan` refuses; the failure of the request, naming the object. [`Reason::Conflict`] of an object that changes all the
+/// time, or is gone.
+pub async fn planned(
+    cluster: &Cluster,
+    live: Value,
+    plan: &dyn Fn(&Value) -> Result<Manifest, Failure>,
+    dry_run: DryRun,
+) -> Result<Applied, Failure> {
+    let (mut live, mut attempt) = (live, 1);
+    loop {
+        let manifest = plan(&live)?;
+        match try_on(cluster, &manifest, Some(live), dry_run).await? {
+            Tried::Applied(applied) => return Ok(*applied),
+            Tried::Changed(failure) if attempt == TRIES => return Err(failure),
+            Tried::Changed(failure) => {
+                tokio::time::sleep(PAUSE * attempt).await;
+                attempt += 1;
+                live = read(cluster, &manifest).await?.ok_or(failure)?;
+            }
+        }
+    }
+}
+
 /// Applies an object of which others have written the spec, so that its spec is the planned one and nothing else. First the
 /// spec becomes ours as it is, and then one apply changes it: at no time it is anything between the two.
 ///

@@ -283,6 +283,202 @@ fn a_configuration_is_unset_whoever_has_set_it() {
     assert!(left["spec"]["supportedConfigs"][1].get("defaultConfig").is_none(), "{left}");
 }
 
+fn configmap(name: &str) -> (String, Value) {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+    (format!("/api/v1/namespaces/default/configmaps/{name}"), object)
+}
+
+/// A reference to an object in namespace `default`.
+fn reference(resource: &str, name: &str) -> Value {
+    let group = if resource == "configmaps" { "" } else { "addon.open-cluster-management.io" };
+    json!({"group": group, "resource": resource, "namespace": "default", "name": name})
+}
+
+#[test]
+fn of_several_configurations_of_a_kind_none_is_dropped() {
+    let (path, mut own) = addon("c1", ("1", "1"));
+    own["spec"]["configs"] = json!([reference("configmaps", "a"), reference("configmaps", "b")]);
+    let mut takes = kinds();
+    takes.as_array_mut().expect("kinds").push(json!({"group": "", "resource": "configmaps"}));
+    let placements = json!([{"namespace": "team", "name": "web", "configs": own["spec"]["configs"]}]);
+    let definition = definition(json!({"supportedConfigs": takes,
+        "installStrategy": {"type": "Placements", "placements": placements}}));
+    let server =
+        hub(Objects::from([definition, (path, own), cluster("c1"), configmap("a"), configmap("b"), configmap("new")]));
+    let of = |name: &str| format!("--config=configmaps/default/{name}");
+    let told = [
+        "several configmaps: default/a, default/b: nothing was changed",
+        "addon config unset hello --config configmaps/",
+    ];
+    for words in [
+        &["config", "set", "hello", "--clusters=c1"][..],
+        &["enable", "hello", "--clusters=c1"],
+        &["config", "set", "hello", "--placement=team/web"],
+    ] {
+        ends(&run(&server, &[words, &[of("new").as_str()]].concat()), 3, &told);
+    }
+    assert_eq!(asked(&server, "PATCH"), Vec::<String>::new());
+    let (a, b, new) = (of("a"), of("b"), of("new"));
+    let all = ["config", "set", "hello", "--clusters=c1", a.as_str(), b.as_str(), new.as_str()];
+    ends(&run(&server, &all), 0, &["hello -n c1 configured"]);
+    let patches: Vec<Asked> = server.asked().into_iter().filter(|asked| asked.line.starts_with("PATCH ")).collect();
+    let sent: Value = serde_json::from_str(&patches[0].body).expect("JSON");
+    let names: Vec<&Value> =
+        sent["spec"]["configs"].as_array().expect("configs").iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["a", "b", "new"], "{sent}");
+}
+
+#[test]
+fn what_others_change_meanwhile_is_planned_with() {
+    let (path, mut own) = addon("c1", ("1", "1"));
+    own["spec"]["configs"] = json!([reference("addondeploymentconfigs", "old")]);
+    let objects = Mutex::new((Objects::from([manual(), (path.clone(), own), cluster("c1"), settings("new")]), false));
+    let server = Server::start(move |_, asked| {
+        let (objects, is_changed) = &mut *objects.lock().expect("nobody panics");
+        if asked.line.starts_with("PATCH ") && !*is_changed {
+            *is_changed = true;
+            let live = objects.get_mut(&path).expect("it is there");
+            live["metadata"]["resourceVersion"] = json!("7");
+            live["spec"]["configs"] =
+                json!([reference("configmaps", "theirs"), reference("addondeploymentconfigs", "old")]);
+            let conflict = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 409,
+                "reason": "Conflict", "message": "the object has been modified"});
+            return Reply::Json(409, conflict.to_string());
+        }
+        reply(objects, asked)
+    });
+    let new = format!("--config={SETTINGS}/default/new");
+    let set = ["config", "set", "hello", "--clusters=c1", new.as_str()];
+    ends(&run(&server, &set), 0, &["hello -n c1 configured"]);
+    let patches: Vec<Asked> = server.asked().into_iter().filter(|asked| asked.line.starts_with("PATCH ")).collect();
+    assert_eq!(patches.len(), 2, "{:?}", server.lines());
+    let sent: Value = serde_json::from_str(&patches[1].body).expect("JSON");
+    assert_eq!(sent["metadata"]["resourceVersion"], "7", "{sent}");
+    let names: Vec<&Value> =
+        sent["spec"]["configs"].as_array().expect("configs").iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["theirs", "new"], "{sent}");
+}
+
+#[test]
+fn the_last_template_is_not_unset() {
+    let template =
+        json!({"group": "addon.open-cluster-management.io", "resource": "addontemplates", "name": "hello-1"});
+    let (path, mut own) = addon("c1", ("1", "1"));
+    own["spec"]["configs"] = json!([template]);
+    let mut objects = Objects::from([manual(), (path, own), cluster("c1")]);
+    let kind = "--config=addontemplates.addon.open-cluster-management.io";
+    let unset = |server: &Server, place: &str| run(server, &["config", "unset", "hello", place, kind]);
+    let told = ["no AddOnTemplate on", "nothing was changed", "addon config set hello --config addontemplates."];
+    let server = hub(objects.clone());
+    ends(&unset(&server, "--clusters=c1"), 3, &told);
+    // Nothing is lost where there is none.
+    ends(&unset(&server, "--default"), 0, &[]);
+    assert_eq!(asked(&server, "PATCH"), Vec::<String>::new());
+    let (path, mut with) = manual();
+    with["spec"]["supportedConfigs"][0]["defaultConfig"] = json!({"name": "hello-1"});
+    objects.insert(path, with);
+    let server = hub(objects);
+    ends(&unset(&server, "--default"), 3, &told);
+    assert_eq!(asked(&server, "PATCH"), Vec::<String>::new());
+    ends(&unset(&server, "--clusters=c1"), 0, &["hello -n c1 configured"]);
+}
+
+#[test]
+fn what_was_unset_is_waited_for_until_the_hub_has_taken_it() {
+    let (path, mut own) = addon("c1", ("1", "1"));
+    own["spec"]["configs"] = json!([reference("configmaps", "own")]);
+    let mut left = reference("configmaps", "own");
+    left["desiredConfig"] = json!({"namespace": "default", "name": "own", "specHash": ""});
+    left["lastAppliedConfig"] = left["desiredConfig"].clone();
+    own["status"]["configReferences"].as_array_mut().expect("references").push(left);
+    let server = hub(Objects::from([manual(), (path, own), cluster("c1")]));
+    let unset = ["config", "unset", "hello", "--clusters=c1", "--config=configmaps", "--wait", "--timeout=1s"];
+    ends(&run(&server, &unset), 124, &["hello of c1: configmaps default/own: it was taken away"]);
+    let told = run(&server, &["status", "hello"]);
+    ends(&told, 3, &["default/own", "it was taken away, and that has not come to the cluster"]);
+    let told = run(&server, &["status", "hello", "-o", "json"]);
+    let document: Value = serde_json::from_str(&told.stdout).expect("JSON");
+    let all = document["takenAway"].as_array().expect("a list");
+    assert_eq!(
+        (all.len(), &all[0]["object"], &all[0]["cluster"]),
+        (1, &json!("default/own"), &json!("c1")),
+        "{document}"
+    );
+}
+
+#[test]
+fn nobody_waits_for_what_placements_say_without_the_right_to_see_it() {
+    let strategy = json!({"type": "Placements", "placements": [{"namespace": "team", "name": "web"}]});
+    let definition = definition(json!({"supportedConfigs": kinds(), "installStrategy": strategy}));
+    let objects = Mutex::new(Objects::from([definition, settings("new"), addon("c1", ("1", "1")), cluster("c1")]));
+    let server = Server::start(move |_, asked| {
+        let is_asked = asked.line.contains("selfsubjectaccessreviews") && asked.body.contains("placementdecisions");
+        match is_asked {
+            true => Reply::Json(
+                201,
+                json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                "metadata": {}, "spec": {}, "status": {"allowed": false}})
+                .to_string(),
+            ),
+            false => reply(&mut objects.lock().expect("nobody panics"), asked),
+        }
+    });
+    let new = format!("--config={SETTINGS}/default/new");
+    for words in [
+        &["config", "set", "hello", "--default", new.as_str()][..],
+        &["config", "unset", "hello", "--clusters=c1", new.as_str()],
+        &["proxy-config", "hello", "--placement=team/web", "--http-proxy=http://p.example:1"],
+    ] {
+        let refused = run(&server, &[words, &["--wait", "--timeout=1s"]].concat());
+        ends(&refused, 1, &["may not list placementdecisions.cluster.open-cluster-management.io in namespace team"]);
+    }
+    assert_eq!(asked(&server, "PATCH"), Vec::<String>::new());
+    ends(&run(&server, &["config", "set", "hello", "--default", new.as_str()]), 0, &["/hello configured"]);
+}
+
+#[test]
+fn a_template_of_a_placement_is_kept_and_told() {
+    let template =
+        json!({"group": "addon.open-cluster-management.io", "resource": "addontemplates", "name": "hello-0.0.1"});
+    let placements = json!([{"namespace": "team", "name": "web", "configs": [template]}]);
+    let definition = definition(json!({"supportedConfigs": kinds(),
+        "installStrategy": {"type": "Placements", "placements": placements}}));
+    let placement = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+        "metadata": {"name": "web", "namespace": "team"}, "spec": {}});
+    let path = format!("{CLUSTERS}/v1beta1/namespaces/team/placements/web");
+    let server = hub(Objects::from([definition, (path, placement)]));
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}});
+    cli.write("agent.json", &object.to_string());
+    let create = |version: &str| {
+        let version = format!("--version={version}");
+        cli.run(["addon", "create", "hello", "-f", "agent.json", "--placement=team/web", "--dry-run", version.as_str()])
+    };
+    let word = "placement team/web refers to AddOnTemplate hello-0.0.1";
+    ends(&create("0.0.2"), 0, &[word, "/hello-0.0.2 created (dry run"]);
+    let same = create("0.0.1");
+    assert!(same.exit == 0 && !same.stderr.contains(word), "{same}");
+}
+
+#[test]
+fn templates_stay_while_a_cluster_has_the_add_on_that_got_it_meanwhile() {
+    let objects =
+        Objects::from([manual(), template("hello-0.0.1", "kubectl-ocm"), addon("c1", ("1", "1")), cluster("c1")]);
+    let objects = Mutex::new(objects);
+    let server = Server::start(move |_, asked| {
+        let objects = &mut *objects.lock().expect("nobody panics");
+        // Somebody enables it there after it was looked, and the agent does not come to clean up.
+        if asked.line.starts_with("DELETE ") && asked.line.contains("/clustermanagementaddons/") {
+            let (path, late) = addon("c2", ("1", "1"));
+            objects.insert(path, late);
+        }
+        reply(objects, asked)
+    });
+    let gone = run(&server, &["delete", "hello", "--force", "--yes", "--timeout=1s"]);
+    ends(&gone, 124, &["waiting until no cluster has add-on \"hello\"", "these have it still: c2"]);
+    assert!(!asked(&server, "DELETE").iter().any(|path| path.contains("/addontemplates/")), "{:?}", server.lines());
+}
+
 #[test]
 fn an_add_on_is_deleted_with_our_templates_and_not_while_clusters_have_it() {
     let mut objects = Objects::from([
@@ -313,6 +509,9 @@ fn an_add_on_is_deleted_with_our_templates_and_not_while_clusters_have_it() {
         &["hello -n c1 deleted (dry run", "/hello-0.0.1 deleted (dry run", "from the clusters that have it: c1"],
     );
     assert_eq!(asked(&server, "DELETE"), Vec::<String>::new());
+    let tried = delete(&["--force", "--dry-run", "-o", "json"]);
+    let document: Value = serde_json::from_str(&tried.stdout).expect("JSON");
+    assert_eq!(document["addons"][0]["deleted"], json!(false), "{document}");
     // Nobody can be asked here.
     ends(&delete(&["--force"]), 2, &["cannot prompt"]);
     assert_eq!(asked(&server, "DELETE"), Vec::<String>::new());
@@ -350,7 +549,7 @@ fn an_add_on_is_deleted_with_our_templates_and_not_while_clusters_have_it() {
     let again = delete(&["--yes", "-o", "json"]);
     ends(&again, 0, &["the hub has no ClusterManagementAddOn \"hello\""]);
     let document: Value = serde_json::from_str(&again.stdout).expect("JSON");
-    assert_eq!((&document["changed"], &document["addons"][0]["deleted"]), (&json!(false), &json!(true)), "{document}");
+    assert_eq!((&document["changed"], &document["addons"][0]["deleted"]), (&json!(false), &json!(false)), "{document}");
     assert_eq!(asked(&server, "DELETE").len(), 3);
 
     // One that the hub installs would come back: it is not defined any more before it goes from clusters.
@@ -384,6 +583,7 @@ fn what_cannot_be_configured_is_a_usage_error() {
         ("set hello --clusters=c1 --default --config=x.g/n/a", "--default"),
         ("set hello --default --config=x.g", "--config \"x.g\" is not RESOURCE.GROUP/NAMESPACE/NAME"),
         ("set hello --default --config=x.g/n/a --config=x.g/n/b", "twice"),
+        ("set hello --clusters=c1 --config=x.g/n/a --config=x.g/n/a", "twice"),
         ("set hello --placement=web --config=x.g/n/a", "--placement \"web\" is not NAMESPACE/NAME"),
         ("set Hello --default --config=x.g/n/a", "cannot be the name of an add-on"),
         ("unset hello --default --config=x.g/", "--config \"x.g/\" is not RESOURCE.GROUP[/NAMESPACE/NAME]"),

@@ -169,8 +169,15 @@ fn an_add_on_is_made_of_files_and_its_configuration_is_told() {
     });
     let unset = ["config", "unset", "made", "--default", named];
     ends(&addon(&[&unset[..], &["--dry-run=server"]].concat()), 0, &["/made configured"]);
-    ends(&addon(&unset), 0, &["/made configured"]);
+    // Once it has waited, the hub has taken the reference from the cluster.
+    ends(&addon(&[&unset[..], &["--wait", "--timeout=2m"]].concat()), 0, &["/made configured"]);
+    let live = object(hub(), &["managedclusteraddon", "made", "--namespace=day"]);
+    let references = live["status"]["configReferences"].as_array().expect("references");
+    assert!(references.iter().all(|one| one["resource"] == "addontemplates"), "{live}");
     ends(&addon(&unset), 0, &["/made unchanged"]);
+    // Without a template the hub would not look after it any more.
+    let last = ["config", "unset", "made", "--default", "--config=addontemplates.addon.open-cluster-management.io"];
+    ends(&addon(&last), 3, &["no AddOnTemplate", "addon config set made"]);
     let live = object(hub(), &["clustermanagementaddon.v1alpha1.addon.open-cluster-management.io", "made"]);
     let defaults: Vec<&Value> = live["spec"]["supportedConfigs"]
         .as_array()

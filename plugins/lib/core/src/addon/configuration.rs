@@ -110,6 +110,35 @@ pub fn configurations(
     all
 }
 
+/// A configuration that an add-on on a cluster does not refer to any more, and that the hub has not taken from it yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenAway {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Kind of the configuration, `RESOURCE.GROUP`.
+    pub resource: String,
+    /// Namespace and name of the object with a slash, or its name alone.
+    pub object: String,
+}
+
+impl TakenAway {
+    /// What keeps it from being gone, for people.
+    pub const WHY: &str = "it was taken away, and that has not come to the cluster";
+}
+
+/// What the hub has to take from an add-on on a cluster still. `effective` is what takes effect of its configurations there.
+pub fn taken_away(addon: &ManagedClusterAddOn, effective: &[Configured]) -> Vec<TakenAway> {
+    let cluster = addon.metadata.namespace.clone().unwrap_or_default();
+    let known = addon.status.iter().flat_map(|status| &status.config_references);
+    let known = known.filter(|one| one["desiredConfig"].is_object());
+    let all = known.map(|one| (kind_of(one), object_of(&one["desiredConfig"])));
+    let is_effective = |(kind, object): &(String, String)| {
+        effective.iter().any(|one| one.cluster == cluster && one.resource == *kind && one.effective.object == *object)
+    };
+    let left = all.filter(|one| !is_effective(one));
+    left.map(|(resource, object)| TakenAway { cluster: cluster.clone(), resource, object }).collect()
+}
+
 fn why(is_known: bool, desired: Option<&str>, applied: Option<&(String, String)>, object: &str) -> Option<String> {
     match (is_known, desired, applied) {
         (false, ..) => Some("the hub has not looked at it yet, or its rollout has not come to the cluster".to_owned()),
@@ -336,6 +365,27 @@ mod tests {
         assert_eq!(why(config("all", "2"), config("all", "1")).unwrap(), "an earlier content of it is applied still");
         assert_eq!(why(config("all", "2"), config("old", "1")).unwrap(), "n/old is applied still");
         assert!(why(config("old", "1"), config("old", "1")).unwrap().starts_with("the hub has not looked"));
+    }
+
+    #[test]
+    fn a_configuration_that_was_taken_away_is_told_until_the_hub_has_taken_it() {
+        let reference = |resource: &str, name: &str| {
+            let desired = json!({"namespace": "n", "name": name, "specHash": "1"});
+            json!({"group": "g", "resource": resource, "desiredConfig": desired})
+        };
+        let left = |references: Value| {
+            let addon = addon(json!([]), references);
+            let all = configurations(&definition(), &addon, &selected(&[]));
+            let left = taken_away(&addon, &all);
+            assert!(left.iter().all(|one| one.cluster == "c1"));
+            left.into_iter().map(|one| format!("{} {}", one.resource, one.object)).collect::<Vec<_>>()
+        };
+        // Of its kind there is nothing any more, or another one.
+        assert_eq!(
+            left(json!([reference("settings", "all"), reference("settings", "own"), reference("others", "o")])),
+            ["settings.g n/own", "others.g n/o"]
+        );
+        assert!(left(json!([reference("settings", "all"), {"group": "g", "resource": "others"}])).is_empty());
     }
 
     #[test]

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::addon::AddOnConfig;
-use ocm_api::names::namespaces;
+use ocm_api::names::{annotations, namespaces};
 use ocm_api::{ManagedClusterAddOn, Manifest};
 use serde_json::{Value, json};
+
+const GROUP: &str = "addon.open-cluster-management.io";
 
 /// What is said of an add-on of a cluster; what is not stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +43,8 @@ pub fn parse_config(text: &str) -> Option<AddOnConfig> {
     })
 }
 
-/// The add-on of a cluster. Configurations of other kinds that the live one has stay: the server replaces the list as a whole.
+/// The add-on of a cluster. Configurations that the live one has and that are not replaced stay: the server replaces the list as a
+/// whole.
 ///
 /// The namespace is always said, as the live one or the server has it: who applies an empty spec would own all that others put
 /// there.
@@ -62,22 +65,40 @@ pub fn manifest(name: &str, cluster: &str, options: &AddOnOptions, live: Option<
     Manifest::with::<ManagedClusterAddOn>(&metadata, json!({"spec": spec}))
 }
 
-/// Configurations and those of other kinds in a live list.
+/// Whether an add-on takes one configuration of a kind: the first that it refers to is in effect. Of other kinds all are. Upstream:
+/// `GetAddOnConfigRef`, by which add-ons look for these two, and `addonConfigMap`.
+pub fn takes_one(config: &AddOnConfig) -> bool {
+    config.group == GROUP && ["addontemplates", "addondeploymentconfigs"].contains(&config.resource.as_str())
+}
+
+/// Configurations and those of a live list that they do not replace: those of other kinds, and all of a kind of which there are
+/// several and an add-on takes several.
 pub(super) fn united(configs: &[AddOnConfig], live: Option<&Value>) -> Vec<Value> {
     let live = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let kind = |config: &Value| (config["group"].as_str().unwrap_or_default().to_owned(), config["resource"].clone());
-    let mut given: Vec<Value> = configs.iter().map(|config| json!(config)).collect();
-    let kinds: Vec<(String, Value)> = given.iter().map(kind).collect();
+    let word = |old: &Value, member: &str| old[member].as_str().unwrap_or_default().to_owned();
+    let is_of_kind = |old: &Value, config: &AddOnConfig| {
+        word(old, "group") == config.group && word(old, "resource") == config.resource
+    };
+    let is_it = |old: &Value, config: &AddOnConfig| {
+        let namespace = config.namespace.as_deref().unwrap_or_default();
+        is_of_kind(old, config) && word(old, "name") == config.name && word(old, "namespace") == namespace
+    };
+    let mut new: Vec<&AddOnConfig> =
+        configs.iter().filter(|config| !live.iter().any(|old| is_it(old, config))).collect();
     // In the live order, so that nothing changes when nothing is new.
     let mut all: Vec<Value> = Vec::new();
     for old in live {
-        match given.iter().position(|new| kind(new) == kind(old)) {
-            Some(at) => all.push(given.remove(at)),
-            None if kinds.contains(&kind(old)) => {}
-            None => all.push(old.clone()),
+        let is_replaced = configs.iter().find(|config| is_of_kind(old, config)).is_some_and(|config| {
+            let is_only = || live.iter().filter(|other| is_of_kind(other, config)).count() == 1;
+            !configs.iter().any(|config| is_it(old, config)) && (takes_one(config) || is_only())
+        });
+        if !is_replaced {
+            all.push(old.clone());
+        } else if let Some(at) = new.iter().position(|config| is_of_kind(old, config)) {
+            all.push(json!(new.remove(at)));
         }
     }
-    all.append(&mut given);
+    all.extend(new.into_iter().map(|config| json!(config)));
     all
 }
 
@@ -94,11 +115,18 @@ pub fn unsupported(definition: &Value, configs: &[AddOnConfig]) -> Vec<String> {
     unsupported.map(|config| format!("{}.{}", config.resource, config.group).trim_end_matches('.').to_owned()).collect()
 }
 
+/// Whether the hub's add-on manager installs an add-on and rolls out its configurations, and no controller of its own does.
+/// Upstream: `ManagedByAddonManager`.
+pub fn is_hubs(definition: &Value) -> bool {
+    let lifecycle = definition["metadata"]["annotations"][annotations::ADDON_LIFECYCLE].as_str();
+    lifecycle.is_none_or(|whose| whose == annotations::ADDON_MANAGER)
+}
+
 /// The placements by which the hub itself adds an add-on to clusters and takes it from others, `NAMESPACE/NAME`; none where
-/// people do. Upstream: `InstallStrategy`.
+/// people do, or a controller of the add-on's own. Upstream: `InstallStrategy`.
 pub fn placements(definition: &Value) -> Vec<String> {
     let strategy = &definition["spec"]["installStrategy"];
-    if strategy["type"] != "Placements" {
+    if strategy["type"] != "Placements" || !is_hubs(definition) {
         return Vec::new();
     }
     let all = strategy["placements"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -149,14 +177,36 @@ mod tests {
 
     #[test]
     fn configurations_of_other_kinds_stay() {
+        let named = |live: &Value, texts: &[&str]| -> Vec<String> {
+            let configs = texts.iter().map(|text| config(text)).collect();
+            let options = AddOnOptions { configs, ..AddOnOptions::default() };
+            let manifest = manifest("a", "c1", &options, Some(live));
+            let all = manifest.body()["spec"]["configs"].as_array().unwrap().iter();
+            all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+        };
         let live = json!({"spec": {"configs": [
-            {"group": "g", "resource": "x", "name": "old"}, {"resource": "y", "name": "kept"},
-            {"group": "g", "resource": "x", "name": "older"}]}});
-        let options = AddOnOptions { configs: vec![config("z.g/new"), config("x.g/new")], ..AddOnOptions::default() };
-        let manifest = manifest("a", "c1", &options, Some(&live));
-        let named: Vec<&Value> =
-            manifest.body()["spec"]["configs"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
-        assert_eq!(named, ["new", "kept", "new"]);
+            {"group": "g", "resource": "x", "name": "old"}, {"resource": "y", "name": "kept"}]}});
+        assert_eq!(named(&live, &["z.g/new", "x.g/newer"]), ["newer", "kept", "new"]);
+        assert_eq!(named(&live, &["x.g/old"]), ["old", "kept"]);
+        // Several of a kind may be said.
+        assert_eq!(named(&live, &["x.g/a", "x.g/b"]), ["a", "kept", "b"]);
+        assert_eq!(named(&live, &["x.g/a", "x.g/old"]), ["old", "kept", "a"]);
+    }
+
+    #[test]
+    fn only_of_kinds_of_which_one_is_in_effect_several_are_replaced() {
+        let names = |resource: &str, group: &str, new: &str| -> Vec<String> {
+            let of = |name: &str| json!({"group": group, "resource": resource, "namespace": "n", "name": name});
+            let new = config(&format!("{resource}.{group}/n/{new}"));
+            let all = united(&[new], Some(&json!([of("a"), of("b")])));
+            all.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+        };
+        for resource in ["addontemplates", "addondeploymentconfigs"] {
+            assert_eq!(names(resource, GROUP, "c"), ["c"]);
+            assert_eq!(names(resource, GROUP, "b"), ["b"]);
+        }
+        assert_eq!(names("addontemplates", "g", "c"), ["a", "b", "c"]);
+        assert_eq!(names("configs", GROUP, "b"), ["a", "b"]);
     }
 
     #[test]
@@ -166,6 +216,12 @@ mod tests {
             "installStrategy": {"type": "Placements", "placements": [{"namespace": "n", "name": "p"}]}}});
         assert_eq!(unsupported(&definition, &[config("x.g/a"), config("x/a"), config("y.g/a")]), ["x", "y.g"]);
         assert_eq!(placements(&definition), ["n/p"]);
+        // The hub looks at the strategy of those add-ons alone that its own manager looks after.
+        for (whose, told) in [(annotations::ADDON_MANAGER, 1), ("self", 0)] {
+            let mut definition = definition.clone();
+            definition["metadata"] = json!({"annotations": {(annotations::ADDON_LIFECYCLE): whose}});
+            assert_eq!(placements(&definition).len(), told, "{whose}");
+        }
         let manual =
             json!({"spec": {"installStrategy": {"type": "Manual", "placements": [{"namespace": "n", "name": "p"}]}}});
         assert_eq!(placements(&manual), Vec::<String>::new());

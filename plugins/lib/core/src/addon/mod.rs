@@ -10,12 +10,14 @@ mod removal;
 mod rollout;
 
 pub use configuration::{
-    Configured, Level, Named, Progress, configurations, kind_and_object, progress, unused_template,
+    Configured, Level, Named, Progress, TakenAway, configurations, kind_and_object, progress, taken_away,
+    unused_template,
 };
 pub use defined::{DefinitionOptions, definition_plan, template_name};
-pub use enabled::{AddOnOptions, manifest, parse_config, placements, unsupported};
+pub use enabled::{AddOnOptions, is_hubs, manifest, parse_config, placements, takes_one, unsupported};
 pub use places::{
-    Place, Unwanted, addon_without, definition_without, keep_configurations, of_kind, referred, referring,
+    Place, Several, Unwanted, addon_loses_template, addon_without, definition_loses_template, definition_without,
+    has_default_template, keep_configurations, kept_templates, of_kind, referred, referring, several_at, several_in,
 };
 pub use removal::{Template, templates, why_not_deleted};
 pub use rollout::{RolloutStage, StageState, rollout};

@@ -6,12 +6,14 @@
 //! spec.configs                          of the ManagedClusterAddOn, for one cluster
 //! ```
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use ocm_api::addon::AddOnConfig;
 use ocm_api::{ClusterManagementAddOn, Manifest};
 use serde_json::{Value, json};
 
-use super::configuration::kind_and_object;
-use super::enabled::{parse_config, united};
+use super::configuration::{kind_and_object, last_placement, object_of, text};
+use super::enabled::{parse_config, takes_one, united};
 use crate::leave::meta;
 use crate::reconcile::owned_by_us;
 
@@ -98,6 +100,39 @@ pub fn referring(name: &str, definition: &Value, place: &Place, configs: &[AddOn
     Manifest::with::<ClusterManagementAddOn>(&meta(None, name), json!({"spec": spec}))
 }
 
+/// References of one kind of which it is not known which one a new one is to replace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Several {
+    /// The kind, as a [`Configured`](super::Configured) names it.
+    pub kind: String,
+    /// The objects.
+    pub objects: Vec<String>,
+}
+
+/// Those of a list: an add-on takes several of the kind, several are there, and not all of them are said besides a new one. None if
+/// it is clear what becomes of each.
+pub fn several_in(configs: &[AddOnConfig], there: &Value) -> Option<Several> {
+    let there: Vec<(String, String)> =
+        there.as_array().into_iter().flatten().filter_map(read).map(|one| kind_and_object(&one)).collect();
+    let said: Vec<(String, String)> = configs.iter().map(kind_and_object).collect();
+    let new = configs.iter().filter(|config| !takes_one(config)).map(kind_and_object);
+    let mut new = new.filter(|config| !there.contains(config));
+    new.find_map(|(kind, _)| {
+        let of_kind: Vec<&(String, String)> = there.iter().filter(|(of, _)| *of == kind).collect();
+        let is_several = of_kind.len() > 1 && of_kind.iter().any(|one| !said.contains(one));
+        let objects = of_kind.iter().map(|(_, object)| object.clone()).collect();
+        is_several.then_some(Several { kind, objects })
+    })
+}
+
+/// The same of a place in a definition. There is one default of a kind.
+pub fn several_at(definition: &Value, place: &Place, configs: &[AddOnConfig]) -> Option<Several> {
+    match place {
+        Place::Default => None,
+        Place::Placement(..) => several_in(configs, &place.find(&definition["spec"], configs.first()?)?["configs"]),
+    }
+}
+
 /// Which references are taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unwanted {
@@ -128,6 +163,11 @@ impl Unwanted {
             Self::Kind { group, resource } => format!("{resource}.{group}").trim_end_matches('.').to_owned(),
             Self::Object(config) => kind_and_object(config).0,
         }
+    }
+
+    /// Whether it may be a template.
+    pub fn is_template(&self) -> bool {
+        self.kind() == TEMPLATES
     }
 
     fn is(&self, config: &AddOnConfig) -> bool {
@@ -176,6 +216,68 @@ pub fn definition_without(live: &Value, place: &Place, unwanted: &[Unwanted]) ->
     spec
 }
 
+/// The kind of templates, as an [`Unwanted`] names it.
+const TEMPLATES: &str = "addontemplates.addon.open-cluster-management.io";
+
+/// Whether a list of configurations holds a template.
+fn names_template(configs: &Value) -> bool {
+    configs.as_array().into_iter().flatten().filter_map(read).any(|config| kind_and_object(&config).0 == TEMPLATES)
+}
+
+/// The template that the clusters have by default for which no other is said. Upstream: `supportedConfigs[].defaultConfig`.
+fn default_template(spec: &Value) -> Option<&str> {
+    let all = spec["supportedConfigs"].as_array().into_iter().flatten();
+    let mut defaults = all.filter(|kind| format!("{}.{}", text(kind, "resource"), text(kind, "group")) == TEMPLATES);
+    defaults.find_map(|kind| kind["defaultConfig"]["name"].as_str())
+}
+
+/// Whether a definition says which template clusters have by default.
+pub fn has_default_template(definition: &Value) -> bool {
+    default_template(&definition["spec"]).is_some()
+}
+
+/// Whether the add-on of a cluster refers to a template, and with this spec has none at all any more: the hub's add-on manager
+/// looks after it no longer then. `selected` are the clusters of each placement, by its namespace and name. Upstream:
+/// `FilterTemplateBasedAddOns`.
+pub fn addon_loses_template(
+    live: &Value,
+    spec: &Value,
+    definition: &Value,
+    selected: &BTreeMap<String, BTreeSet<String>>,
+) -> bool {
+    let placement = last_placement(definition, text(&live["metadata"], "namespace"), selected);
+    names_template(&live["spec"]["configs"])
+        && !names_template(&spec["configs"])
+        && !has_default_template(definition)
+        && !placement.is_some_and(|placement| names_template(&placement["configs"]))
+}
+
+/// Whether a definition refers to a template in a place, and with this spec there are clusters that have none any more unless it
+/// is said for each of them.
+pub fn definition_loses_template(live: &Value, place: &Place, spec: &Value) -> bool {
+    let placements = |spec: &Value| {
+        let strategy = &spec["installStrategy"];
+        strategy["placements"].as_array().filter(|_| strategy["type"] == "Placements").cloned().unwrap_or_default()
+    };
+    let lacks = |placement: &Value| !names_template(&placement["configs"]);
+    match place {
+        Place::Default => {
+            let after = placements(spec);
+            has_default_template(live)
+                && default_template(spec).is_none()
+                && (after.is_empty() || after.iter().any(lacks))
+        }
+        Place::Placement(namespace, name) => {
+            let entry = |spec: &Value| {
+                let is_it =
+                    |one: &Value| text(one, "namespace") == namespace.as_str() && text(one, "name") == name.as_str();
+                placements(spec).into_iter().find(is_it).unwrap_or_default()
+            };
+            !lacks(&entry(&live["spec"])) && lacks(&entry(spec)) && default_template(spec).is_none()
+        }
+    }
+}
+
 /// Drops references from the list `configs` of an object, and the list with the last of them.
 fn drop_from(object: &mut Value, unwanted: &[Unwanted]) {
     let Some(all) = object.get_mut("configs").and_then(Value::as_array_mut) else { return };
@@ -203,8 +305,8 @@ fn entry<'a>(list: &'a mut Value, keys: &[(&'static str, &str)]) -> &'a mut Valu
     &mut all[at]
 }
 
-/// Adds to a planned definition the configurations that the live one refers to, but for templates: who plans a definition anew
-/// says nothing of them.
+/// Adds to a planned definition the configurations that the live one refers to, but for the default template: who plans a
+/// definition anew says nothing of them.
 pub fn keep_configurations(planned: &mut Manifest, live: &Value) {
     if planned.kind() != "ClusterManagementAddOn" {
         return;
@@ -224,6 +326,21 @@ pub fn keep_configurations(planned: &mut Manifest, live: &Value) {
             }
         }
     }
+}
+
+/// Templates of placements in a definition that take the place of its default there: the placement, `NAMESPACE/NAME`, and the
+/// template.
+pub fn kept_templates(planned: &Manifest) -> Vec<(String, String)> {
+    let spec = &planned.body()["spec"];
+    let default = default_template(spec);
+    let all = spec["installStrategy"]["placements"].as_array().into_iter().flatten();
+    let of = |placement: &Value| {
+        let configs = placement["configs"].as_array().into_iter().flatten().filter_map(read);
+        let templates = configs.filter(|config| kind_and_object(config).0 == TEMPLATES).map(|config| config.name);
+        let others = templates.filter(|name| Some(name.as_str()) != default);
+        others.map(|name| (object_of(placement), name)).collect::<Vec<_>>()
+    };
+    all.flat_map(of).collect()
 }
 
 /// What we have written before of a spec.
@@ -336,6 +453,74 @@ mod tests {
     }
 
     #[test]
+    fn which_of_several_is_replaced_is_not_guessed() {
+        let there = json!([
+            {"group": "g", "resource": "x", "name": "a"}, {"group": "g", "resource": "x", "namespace": "", "name": "b"},
+            {"group": "g", "resource": "y", "name": "c"},
+            {"group": GROUP, "resource": RESOURCE, "namespace": "n", "name": "a"},
+            {"group": GROUP, "resource": RESOURCE, "namespace": "n", "name": "b"}]);
+        let told = |texts: &[&str]| {
+            let configs: Vec<AddOnConfig> = texts.iter().map(|text| parse_config(text).unwrap()).collect();
+            several_in(&configs, &there)
+        };
+        let several = Several { kind: "x.g".to_owned(), objects: vec!["a".to_owned(), "b".to_owned()] };
+        for texts in [&["x.g/new"][..], &["x.g/a", "x.g/new"], &["y.g/new", "x.g/new"]] {
+            assert_eq!(told(texts), Some(several.clone()), "{texts:?}");
+        }
+        // All are said; nothing is new; there is one; of these one is in effect.
+        let of_one = format!("{RESOURCE}.{GROUP}/n/new");
+        for texts in [&["x.g/a", "x.g/b", "x.g/new"][..], &["x.g/b"], &["y.g/new"], &[of_one.as_str()], &["z.g/new"]] {
+            assert_eq!(told(texts), None, "{texts:?}");
+        }
+        let mut live = definition();
+        live["spec"]["installStrategy"]["placements"][0]["configs"] = there;
+        let at = |place: Place| several_at(&live, &place, &[parse_config("x.g/new").unwrap()]);
+        assert_eq!(at(Place::Placement("p".to_owned(), "x".to_owned())), Some(several));
+        assert_eq!(at(Place::Placement("p".to_owned(), "y".to_owned())), None);
+        assert_eq!(at(Place::Default), None);
+    }
+
+    #[test]
+    fn the_last_template_of_a_cluster_is_told_apart_from_others() {
+        let template = |name: &str| json!({"group": GROUP, "resource": "addontemplates", "name": name});
+        let kind = unwanted(&[TEMPLATES]);
+        assert!(kind[0].is_template() && !unwanted(&["x.g"])[0].is_template());
+        let place = |name: &str| Place::Placement("p".to_owned(), name.to_owned());
+        let loses = |live: &Value, place: &Place| {
+            definition_loses_template(live, place, &definition_without(live, place, &kind))
+        };
+        let with = definition();
+        assert!(loses(&with, &Place::Default));
+        let mut all_say = with.clone();
+        for placement in 0..2 {
+            all_say["spec"]["installStrategy"]["placements"][placement]["configs"] = json!([template("t2")]);
+        }
+        assert!(!loses(&all_say, &Place::Default) && !loses(&all_say, &place("x")));
+        let mut manual = all_say.clone();
+        manual["spec"]["installStrategy"]["type"] = json!("Manual");
+        assert!(loses(&manual, &Place::Default));
+        let mut without = all_say.clone();
+        without["spec"]["supportedConfigs"][0] = json!({"group": GROUP, "resource": "addontemplates"});
+        assert!(loses(&without, &place("x")));
+        // What is not referred to is not lost.
+        assert!(!loses(&without, &Place::Default) && !loses(&without, &place("z")));
+
+        let addon = json!({"metadata": {"namespace": "c1"}, "spec": {"configs": [template("own")]}});
+        let selected = BTreeMap::from([("p/x".to_owned(), BTreeSet::from(["c1".to_owned()]))]);
+        let none = BTreeMap::new();
+        let loses = |addon: &Value, definition: &Value, selected: &BTreeMap<String, BTreeSet<String>>| {
+            addon_loses_template(addon, &addon_without(addon, &kind), definition, selected)
+        };
+        assert!(loses(&addon, &without, &none) && !loses(&addon, &without, &selected));
+        assert!(!loses(&addon, &with, &none));
+        let mut bare = without.clone();
+        bare["spec"]["installStrategy"]["placements"][0]["configs"] = Value::Null;
+        assert!(loses(&addon, &bare, &selected));
+        let other = json!({"metadata": {"namespace": "c1"}, "spec": {}});
+        assert!(!loses(&other, &bare, &selected));
+    }
+
+    #[test]
     fn what_is_referred_to_already_is_found() {
         let place = |name: &str| Place::Placement("p".to_owned(), name.to_owned());
         let mut live = definition();
@@ -362,7 +547,12 @@ mod tests {
                 {"group": GROUP, "resource": RESOURCE}],
             "installStrategy": {"type": "Placements", "placements": [{"namespace": "p", "name": "x"}]}});
         let mut planned = Manifest::with::<ClusterManagementAddOn>(&meta(None, "a"), json!({"spec": spec}));
+        assert!(kept_templates(&planned).is_empty());
+        let template = |name: &str| json!({"group": GROUP, "resource": "addontemplates", "name": name});
+        let configs = &mut live["spec"]["installStrategy"]["placements"][0]["configs"];
+        configs.as_array_mut().unwrap().extend([template("t"), template("t2")]);
         keep_configurations(&mut planned, &live);
+        assert_eq!(kept_templates(&planned), [("p/x".to_owned(), "t".to_owned())]);
         let spec = &planned.body()["spec"];
         assert_eq!(spec["supportedConfigs"][0]["defaultConfig"]["name"], "t2");
         assert_eq!(spec["supportedConfigs"][1]["defaultConfig"]["name"], "old");

@@ -9,13 +9,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use jiff::{SignedDuration, Timestamp};
 use ocm_api::conditions::managed_cluster_add_on::PROGRESSING;
 use ocm_api::names::labels;
 use ocm_api::{ManagedClusterAddOn, PlacementDecision};
 use serde_json::Value;
 
-use super::configuration::{configurations, last_placement, object_of, progression, text};
+use super::configuration::{configurations, last_placement, object_of, progression, taken_away, text};
 use crate::cluster_sets::decided_for;
+use crate::duration;
 
 /// How a stage stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub enum StageState {
     Completed,
     /// The hub rolls it out.
     Progressing,
-    /// More of its clusters have failed than may: the hub does not go on.
+    /// More clusters have failed than may, or there is no such placement: the hub does not go on.
     Stopped,
     /// One that comes first is not completed.
     Pending,
@@ -63,11 +65,12 @@ pub struct RolloutStage {
 }
 
 /// The stages of every placement that the hub rolls an add-on out by, in their order. `addons` are those of all clusters, by
-/// cluster.
+/// cluster; `now` is the time of the hub.
 pub fn rollout(
     definition: &Value,
     addons: &BTreeMap<&str, &ManagedClusterAddOn>,
     decisions: &[PlacementDecision],
+    now: Timestamp,
 ) -> Vec<RolloutStage> {
     let strategy = &definition["spec"]["installStrategy"];
     let placements = strategy["placements"].as_array().filter(|_| strategy["type"] == "Placements");
@@ -79,10 +82,45 @@ pub fn rollout(
         if progression(definition, &name).is_none() {
             continue;
         }
-        let rolling = Rolling { definition, addons, selected: &selected, placement: &name };
+        // A placement that is there has a decision, if only one for no cluster.
+        if !selected.contains_key(&name) {
+            all.push(missing(name, &placement["rolloutStrategy"]));
+            continue;
+        }
+        let rolling = Rolling { definition, addons, selected: &selected, placement: &name, now };
         all.extend(rolling.stages(&placement["rolloutStrategy"], decisions));
     }
     all
+}
+
+/// The only stage of a placement that is not there. Upstream: `buildConfigurationGraph`, whose error ends the rollout of the add-on
+/// for all placements.
+fn missing(placement: String, strategy: &Value) -> RolloutStage {
+    let why =
+        "it does not exist, or nothing was decided for it yet: until then the hub rolls out nothing of the add-on";
+    RolloutStage {
+        placement,
+        strategy: kind_of(strategy).to_owned(),
+        number: 1,
+        group: "all".to_owned(),
+        total: 0,
+        completed: 0,
+        state: StageState::Stopped,
+        why: Some(why.to_owned()),
+    }
+}
+
+/// Type of a rollout strategy.
+fn kind_of(strategy: &Value) -> &str {
+    Some(text(strategy, "type")).filter(|kind| !kind.is_empty()).unwrap_or("All")
+}
+
+/// How long a cluster may take before it counts as failed, as it is written and as a time; none: as long as it takes. Upstream:
+/// `parseTimeout`.
+fn deadline(settings: &Value) -> Option<(&str, SignedDuration)> {
+    let text = text(settings, "progressDeadline");
+    let time = duration::parse(text).ok()?;
+    Some((text, SignedDuration::try_from(time).ok()?))
 }
 
 /// A stage as the strategy has it.
@@ -91,6 +129,8 @@ struct Planned {
     clusters: BTreeSet<String>,
     /// How many of its clusters may fail before the hub stops.
     may_fail: usize,
+    /// Whether it comes behind mandatory groups: then it is stopped by a cluster of any other stage that has failed, too.
+    is_behind: bool,
 }
 
 /// How a cluster stands, and why it is not done.
@@ -119,27 +159,40 @@ struct Rolling<'a> {
     addons: &'a BTreeMap<&'a str, &'a ManagedClusterAddOn>,
     selected: &'a BTreeMap<String, BTreeSet<String>>,
     placement: &'a str,
+    now: Timestamp,
 }
 
 impl Rolling<'_> {
     fn stages(&self, strategy: &Value, decisions: &[PlacementDecision]) -> Vec<RolloutStage> {
-        let kind = Some(text(strategy, "type")).filter(|kind| !kind.is_empty()).unwrap_or("All");
+        let kind = kind_of(strategy);
+        let deadline = deadline(&strategy[member(kind)]);
         let minimum = text(&strategy[member(kind)], "minSuccessTime");
         let minimum = Some(minimum).filter(|_| kind != "All").filter(|time| !["", "0", "0s"].contains(time));
         let mut first_open: Option<usize> = None;
         let mut all = Vec::new();
-        for (index, planned) in planned(kind, strategy, groups(self.placement, decisions)).into_iter().enumerate() {
+        let of = |planned: Planned| {
+            let steps: Vec<(String, Step)> =
+                planned.clusters.iter().map(|cluster| (cluster.clone(), self.step(cluster, deadline))).collect();
+            (planned, steps)
+        };
+        let stages: Vec<(Planned, Vec<(String, Step)>)> =
+            planned(kind, strategy, groups(self.placement, decisions)).into_iter().map(of).collect();
+        let failed = stages.iter().flat_map(|(_, steps)| steps).find_map(|(cluster, step)| match step {
+            Step::Failed(why) => Some(format!("{cluster}: {why}")),
+            _ => None,
+        });
+        for (index, (planned, steps)) in stages.into_iter().enumerate() {
             let number = index + 1;
-            let steps: Vec<(&String, Step)> =
-                planned.clusters.iter().map(|cluster| (cluster, self.step(cluster))).collect();
             let count = |is: fn(&Step) -> bool| steps.iter().filter(|(_, step)| is(step)).count();
             let completed = count(|step| matches!(step, Step::Done));
-            let failed = count(|step| matches!(step, Step::Failed(_)));
-            let is_stopped = failed > planned.may_fail;
+            let has_failed = count(|step| matches!(step, Step::Failed(_)));
+            let is_stopped = has_failed > planned.may_fail;
+            let elsewhere = failed.clone().filter(|_| planned.is_behind && completed < steps.len());
             let (state, why) = match first_open {
                 Some(open) if completed < steps.len() => (StageState::Pending, Some(format!("stage {open}"))),
                 _ if is_stopped => (StageState::Stopped, told(&steps)),
-                _ if completed + failed < steps.len() => (StageState::Progressing, told(&steps)),
+                _ if elsewhere.is_some() => (StageState::Stopped, elsewhere),
+                _ if completed + has_failed < steps.len() => (StageState::Progressing, told(&steps)),
                 _ if steps.is_empty() => (StageState::Completed, Some("it has no clusters".to_owned())),
                 _ => (StageState::Completed, told(&steps)),
             };
@@ -170,7 +223,7 @@ impl Rolling<'_> {
         all
     }
 
-    fn step(&self, cluster: &str) -> Step {
+    fn step(&self, cluster: &str, deadline: Option<(&str, SignedDuration)>) -> Step {
         let rules = last_placement(self.definition, cluster, self.selected).map(object_of);
         if let Some(other) = rules.filter(|name| name != self.placement) {
             return Step::Waiting(format!("placement {other} selects it, too, and decides what it gets"));
@@ -182,16 +235,19 @@ impl Rolling<'_> {
         if let Some(why) = all.iter().find(|one| !one.is_reached).and_then(|one| one.why.clone()) {
             return Step::Waiting(why);
         }
-        let known = addon.status.iter().map(|status| status.config_references.len()).sum::<usize>();
-        if known > all.len() {
+        if !taken_away(addon, &all).is_empty() {
             return Step::Waiting("it has a configuration still that was taken away".to_owned());
         }
         let Some(why) = all.into_iter().find_map(|one| one.why) else { return Step::Done };
-        let conditions = addon.status.iter().flat_map(|status| &status.conditions);
-        let failed = conditions.filter(|one| one.type_ == PROGRESSING).find(|one| one.reason == FAILED);
-        match failed {
-            Some(condition) => Step::Failed(format!("{FAILED}: {}", condition.message)),
-            None => Step::Progressing(why),
+        let mut conditions = addon.status.iter().flat_map(|status| &status.conditions);
+        let Some(condition) = conditions.find(|one| one.type_ == PROGRESSING) else { return Step::Progressing(why) };
+        let since = self.now.duration_since(condition.last_transition_time.0);
+        match (condition.reason.as_str(), deadline) {
+            (FAILED, _) => Step::Failed(format!("{FAILED}: {}", condition.message)),
+            (PROGRESSES, Some((text, time))) if since >= time => {
+                Step::Failed(format!("{why}; its progressDeadline of {text} is over"))
+            }
+            _ => Step::Progressing(why),
         }
     }
 }
@@ -199,9 +255,13 @@ impl Rolling<'_> {
 /// Reason of a cluster's `Progressing` by which the hub counts it as failed. Upstream: `ProgressingReasonFailed`.
 const FAILED: &str = "Failed";
 
+/// Reason of a cluster's `Progressing` since which its deadline runs. Upstream: `ProgressingReasonProgressing`,
+/// `determineRolloutStatus`.
+const PROGRESSES: &str = "Progressing";
+
 /// What the clusters of a stage wait for: the first that is under way, or failed, or waits; and how many are not done besides.
-fn told(steps: &[(&String, Step)]) -> Option<String> {
-    let of = |(cluster, step): &(&String, Step)| step.open().map(|(rank, why)| (rank, format!("{cluster}: {why}")));
+fn told(steps: &[(String, Step)]) -> Option<String> {
+    let of = |(cluster, step): &(String, Step)| step.open().map(|(rank, why)| (rank, format!("{cluster}: {why}")));
     let open: Vec<(u8, String)> = steps.iter().filter_map(of).collect();
     let (_, first) = open.iter().min_by_key(|(rank, _)| *rank)?;
     Some(match open.len() - 1 {
@@ -239,13 +299,15 @@ fn member(kind: &str) -> &'static str {
     }
 }
 
-/// The stages of a strategy. Upstream: `RolloutHandler.GetRolloutCluster`.
+/// The stages of a strategy. Upstream: `RolloutHandler.GetRolloutCluster`, whose `getProgressiveClusters` and
+/// `getProgressivePerGroupClusters` go beyond mandatory groups only where no cluster of any group has failed.
 fn planned(kind: &str, strategy: &Value, groups: Vec<Group>) -> Vec<Planned> {
     let settings = &strategy[member(kind)];
     let total: usize = groups.iter().map(|(.., clusters)| clusters.len()).sum();
     let together = |groups: Vec<Group>| groups.into_iter().flat_map(|(.., clusters)| clusters).collect();
     if !["Progressive", "ProgressivePerGroup"].contains(&kind) {
-        return vec![Planned { group: "all".to_owned(), clusters: together(groups), may_fail: total }];
+        let (group, clusters) = ("all".to_owned(), together(groups));
+        return vec![Planned { group, clusters, may_fail: total, is_behind: false }];
     }
     let mandatory = settings["mandatoryDecisionGroups"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_mandatory = |(number, name, _): &Group| {
@@ -255,16 +317,17 @@ fn planned(kind: &str, strategy: &Value, groups: Vec<Group>) -> Vec<Planned> {
         })
     };
     let (first, others): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_mandatory);
-    let of_group = |(number, name, clusters): Group, may_fail: usize| {
+    let of_group = |(number, name, clusters): Group, (may_fail, is_behind): (usize, bool)| {
         let group = if name.is_empty() { format!("group {number}") } else { format!("group {number} ({name})") };
-        Planned { group, clusters, may_fail }
+        Planned { group, clusters, may_fail, is_behind }
     };
-    let mut all: Vec<Planned> = first.into_iter().map(|group| of_group(group, 0)).collect();
+    let is_behind = !first.is_empty();
+    let may_fail = |total: usize| if is_behind { 0 } else { portion(&settings["maxFailures"], total) };
+    let mut all: Vec<Planned> = first.into_iter().map(|group| of_group(group, (0, false))).collect();
     if kind == "ProgressivePerGroup" {
-        let may_fail = |(.., clusters): &Group| portion(&settings["maxFailures"], clusters.len());
         all.extend(others.into_iter().map(|group| {
-            let may_fail = may_fail(&group);
-            of_group(group, may_fail)
+            let may_fail = may_fail(group.2.len());
+            of_group(group, (may_fail, is_behind))
         }));
     } else if all.is_empty() || !others.is_empty() {
         let word = if all.is_empty() { "all" } else { "all others" };
@@ -273,8 +336,8 @@ fn planned(kind: &str, strategy: &Value, groups: Vec<Group>) -> Vec<Planned> {
             Value::Number(number) => format!(", {number} at once"),
             _ => String::new(),
         };
-        let may_fail = portion(&settings["maxFailures"], total);
-        all.push(Planned { group: format!("{word}{at_once}"), clusters: together(others), may_fail });
+        let (group, clusters, may_fail) = (format!("{word}{at_once}"), together(others), may_fail(total));
+        all.push(Planned { group, clusters, may_fail, is_behind });
     }
     all
 }
@@ -342,11 +405,16 @@ mod tests {
             let RolloutStage { number, group, total, completed, state, why, .. } = stage;
             format!("{number} {group} {completed}/{total} {state} {}", why.as_deref().unwrap_or_default())
         };
-        rollout(definition, &by_cluster, &decisions(groups))
+        rollout(definition, &by_cluster, &decisions(groups), now())
             .iter()
             .map(of)
             .map(|line| line.trim_end().to_owned())
             .collect()
+    }
+
+    /// Half an hour after the conditions of [`addon`].
+    fn now() -> Timestamp {
+        "2026-01-01T00:30:00Z".parse().unwrap()
     }
 
     const DONE: (&str, &str) = ("2", "2");
@@ -363,8 +431,47 @@ mod tests {
         }
         let told = told_of(&definition(Value::Null), &[("", &["c1"])], &[]);
         assert_eq!(told, ["1 all 0/1 Progressing c1: the hub has not added the add-on to it yet"]);
-        let told = told_of(&definition(Value::Null), &[], &[]);
+        let told = told_of(&definition(Value::Null), &[("", &[])], &[]);
         assert_eq!(told, ["1 all 0/0 Completed it has no clusters"]);
+    }
+
+    #[test]
+    fn a_placement_that_is_not_there_stops_the_rollout() {
+        let told = told_of(&definition(json!({"type": "Progressive"})), &[], &[]);
+        assert!(told[0].starts_with("1 all 0/0 Stopped it does not exist"), "{told:?}");
+        assert_eq!(told.len(), 1);
+    }
+
+    #[test]
+    fn a_cluster_that_takes_longer_than_it_may_has_failed() {
+        let strategy = |deadline: &str| {
+            definition(
+                json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "progressDeadline": deadline}}),
+            )
+        };
+        let groups: &[(&str, &[&str])] = &[("", &["c1", "c2"])];
+        let of = |deadline: &str, reason: &str| {
+            let addons = [addon("c1", NOW, reason), addon("c2", OLD, "Completed")];
+            told_of(&strategy(deadline), groups, &addons).remove(0)
+        };
+        let still = "c1: an earlier content of it is applied still";
+        for deadline in ["30m", "10s", "0s"] {
+            assert_eq!(
+                of(deadline, "Progressing"),
+                format!(
+                    "1 all, 1 at once 0/2 Stopped {still}; its progressDeadline of {deadline} is over (and 1 more)"
+                )
+            );
+        }
+        for deadline in ["31m", "1h", "None", "", "soon"] {
+            assert_eq!(
+                of(deadline, "Progressing"),
+                format!("1 all, 1 at once 0/2 Progressing {still} (and 1 more)"),
+                "{deadline}"
+            );
+        }
+        // Since when it is at it the hub tells for this reason alone.
+        assert!(of("10s", "Completed").contains(" Progressing "));
     }
 
     #[test]
@@ -394,11 +501,23 @@ mod tests {
         let rests = "those before it have to be well for 1h";
         assert_eq!(told[1], format!("2 group 0 0/2 Progressing c1: {NOT_COME} (and 1 more); {rests}"));
         assert_eq!(told[2], "3 group 2 0/1 Pending stage 2");
-        // Half of a group may fail; of a mandatory one nobody.
+        // Where groups are mandatory nobody may fail, whatever else is said: `getProgressivePerGroupClusters` has
+        // `progressivePerGroup` look at the clusters of all groups, and goes no further if one of them has failed.
         further[0] = addon("c1", NOW, "Failed");
         further[1] = addon("c2", DONE, "Completed");
         let told = told_of(&definition(strategy.clone()), groups, &further);
-        assert_eq!(told[1], "2 group 0 1/2 Completed c1: Failed: words");
+        assert_eq!(told[1], "2 group 0 1/2 Stopped c1: Failed: words");
+        assert_eq!(told[2], "3 group 2 0/1 Pending stage 2");
+        let mut elsewhere = further.clone();
+        elsewhere[0] = addon("c1", OLD, "Completed");
+        elsewhere[3] = addon("c4", NOW, "Failed");
+        let told = told_of(&definition(strategy.clone()), groups, &elsewhere);
+        assert_eq!(told[1], "2 group 0 1/2 Stopped c4: Failed: words");
+        // Half of a group may fail where none is.
+        let mut every = strategy.clone();
+        every["progressivePerGroup"]["mandatoryDecisionGroups"] = Value::Null;
+        let told = told_of(&definition(every), groups, &further);
+        assert_eq!(told[0], "1 group 0 1/2 Completed c1: Failed: words");
         assert!(told[2].starts_with("3 group 2 0/1 Progressing c4: "), "{told:?}");
         further[2] = addon("c3", NOW, "Failed");
         let told = told_of(&definition(strategy), groups, &further);
@@ -417,7 +536,12 @@ mod tests {
             vec![addon("c1", DONE, "Completed"), addon("c2", NOW, "Failed"), addon("c3", NOW, "Progressing")];
         assert_eq!(
             told_of(&strategy(json!([{"groupIndex": 0}])), groups, &addons),
-            ["1 group 0 1/1 Completed", "2 all others, 2 at once 0/2 Progressing c2: Failed: words (and 1 more)"]
+            ["1 group 0 1/1 Completed", "2 all others, 2 at once 0/2 Stopped c2: Failed: words (and 1 more)"],
+            "`getProgressiveClusters` has `progressivePerGroup` look at all clusters for the mandatory groups"
+        );
+        assert_eq!(
+            told_of(&strategy(json!([])), groups, &addons),
+            ["1 all, 2 at once 1/3 Progressing c2: Failed: words (and 1 more)"]
         );
         addons[2] = addon("c3", NOW, "Failed");
         assert_eq!(
@@ -438,7 +562,7 @@ mod tests {
         other.metadata.labels.as_mut().unwrap().insert(labels::PLACEMENT.to_owned(), "y".to_owned());
         all.push(other);
         let addon = addon("c1", DONE, "Completed");
-        let stages = rollout(&definition, &BTreeMap::from([("c1", &addon)]), &all);
+        let stages = rollout(&definition, &BTreeMap::from([("c1", &addon)]), &all, now());
         // Of the third the hub has noted nothing.
         let placements: Vec<(&str, usize)> =
             stages.iter().map(|stage| (stage.placement.as_str(), stage.completed)).collect();

@@ -1,24 +1,28 @@
 //! Configurations that people have add-ons refer to, or not any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::StreamExt;
 use ocm_api::addon::AddOnConfig;
 use ocm_api::{ClusterManagementAddOn, ManagedClusterAddOn, Manifest};
 use ocm_core::addon::{
-    AddOnOptions, Configured, Place, Unwanted, addon_without, definition_without, kind_and_object, manifest, referring,
+    AddOnOptions, Configured, Place, TakenAway, Unwanted, addon_loses_template, addon_without,
+    definition_loses_template, definition_without, has_default_template, kind_and_object, manifest, placements,
+    referring, several_at, several_in,
 };
+use ocm_core::cluster_sets::decided_for;
 use ocm_core::leave::row;
 use ocm_core::plan::{Applied, Mode, Plan, Stage};
-use ocm_core::{DryRun, Event, Failure, Narrator, Outcome, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Outcome, Reason, Remedy};
 use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
 use serde_json::{Value, json};
 
-use super::effect::until_in_effect;
-use super::enable::require_taken;
+use super::effect::{rights_to_see, until_in_effect};
+use super::enable::{refuse_several, require_taken};
 use super::referrers::{defined, on_clusters, place_told};
+use super::status::{AddOnStatus, decided};
 use crate::cluster_sets::named;
 use crate::deliveries::require_accepted;
 use crate::objects::{Sought, objects};
@@ -43,7 +47,7 @@ pub enum Referrer {
 /// What is done.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// They refer to these, each in the place of the one of its kind.
+    /// They refer to these, each in the place of the one of its kind that is there.
     Set(Vec<AddOnConfig>),
     /// They do not refer to these any more.
     Unset(Vec<Unwanted>),
@@ -71,6 +75,17 @@ pub struct ConfigPlan {
     pub plan: Plan,
     /// As it is, in the same order.
     lives: Vec<Value>,
+    /// What else decides on what it may be.
+    seen: Seen,
+}
+
+/// What is known of an add-on besides what refers.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// Its definition.
+    definition: Value,
+    /// The clusters of each placement, by its namespace and name; only where a template depends on it.
+    selected: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl ConfigRequest {
@@ -82,17 +97,52 @@ impl ConfigRequest {
         }
     }
 
+    /// What is made of a live object of what refers.
+    fn planned(&self, live: &Value, seen: &Seen) -> Result<Manifest, Failure> {
+        match &self.change {
+            Change::Set(configs) => self.with(live, configs),
+            Change::Unset(unwanted) => self.without(live, unwanted, seen),
+        }
+    }
+
+    /// A live object of what refers, with what is set.
+    fn with(&self, live: &Value, configs: &[AddOnConfig]) -> Result<Manifest, Failure> {
+        let name = &self.name;
+        match &self.referrer {
+            Referrer::Clusters(_) => {
+                let cluster = live["metadata"]["namespace"].as_str().unwrap_or_default();
+                let what = format!("add-on {name:?} of cluster {cluster:?}");
+                refuse_several(name, &what, several_in(configs, &live["spec"]["configs"]))?;
+                let options = AddOnOptions { configs: configs.to_vec(), ..AddOnOptions::default() };
+                Ok(manifest(name, cluster, &options, Some(live)))
+            }
+            Referrer::Definition(place) => {
+                require_taken(name, live, configs)?;
+                let what = place_told(name, live, place)?;
+                refuse_several(name, &what, several_at(live, place, configs))?;
+                Ok(referring(name, live, place, configs))
+            }
+        }
+    }
+
     /// A live object of what refers, without what is taken away.
-    fn without(&self, live: &Value, unwanted: &[Unwanted]) -> Manifest {
+    fn without(&self, live: &Value, unwanted: &[Unwanted], seen: &Seen) -> Result<Manifest, Failure> {
+        let name = &self.name;
         match &self.referrer {
             Referrer::Clusters(_) => {
                 let cluster = live["metadata"]["namespace"].as_str();
-                let spec = json!({"spec": addon_without(live, unwanted)});
-                Manifest::with::<ManagedClusterAddOn>(&named(cluster, &self.name), spec)
+                let spec = addon_without(live, unwanted);
+                if addon_loses_template(live, &spec, &seen.definition, &seen.selected) {
+                    return Err(last_template(name, &format!("cluster {:?}", cluster.unwrap_or_default())));
+                }
+                Ok(Manifest::with::<ManagedClusterAddOn>(&named(cluster, name), json!({"spec": spec})))
             }
             Referrer::Definition(place) => {
-                let spec = json!({"spec": definition_without(live, place, unwanted)});
-                Manifest::with::<ClusterManagementAddOn>(&named(None, &self.name), spec)
+                let spec = definition_without(live, place, unwanted);
+                if definition_loses_template(live, place, &spec) {
+                    return Err(last_template(name, "clusters"));
+                }
+                Ok(Manifest::with::<ClusterManagementAddOn>(&named(None, name), json!({"spec": spec})))
             }
         }
     }
@@ -110,13 +160,46 @@ impl ConfigRequest {
         };
         one.why.clone().filter(|_| is_meant)
     }
+
+    /// Why a configuration is not gone that the request takes away; none if it is another one.
+    fn why_not_gone(&self, one: &TakenAway) -> Option<String> {
+        let Change::Unset(unwanted) = &self.change else { return None };
+        unwanted.iter().any(|unwanted| unwanted.kind() == one.resource).then(|| {
+            let TakenAway { resource, object, .. } = one;
+            format!("{resource} {object}: {}", TakenAway::WHY)
+        })
+    }
+
+    /// What keeps the request from being in effect, and on which cluster; none if nothing does.
+    fn why_not_done(&self, seen: &AddOnStatus) -> Option<(String, String)> {
+        let configured = seen.configurations.iter();
+        let not_in_effect = configured.filter_map(|one| Some((one.cluster.clone(), self.why_not(one)?)));
+        let left = seen.taken_away.iter();
+        let mut all = not_in_effect.chain(left.filter_map(|one| Some((one.cluster.clone(), self.why_not_gone(one)?))));
+        all.next()
+    }
+
+    /// Whether placements may decide what takes effect then.
+    fn depends_on_placements(&self) -> bool {
+        !matches!((&self.change, &self.referrer), (Change::Set(_), Referrer::Clusters(_)))
+    }
+}
+
+/// Refuses to take the last template away: the hub's add-on manager looks only after add-ons that have one, and would neither
+/// change nor clean up what it has put on clusters.
+fn last_template(name: &str, whose: &str) -> Failure {
+    let sentence = format!("add-on {name:?} would have no AddOnTemplate on {whose} any more: nothing was changed");
+    Failure::refused(sentence)
+        .because("the hub looks after none that has no template: it would neither change nor clean up what is there")
+        .hint(Remedy::SetTemplate(name.to_owned()))
 }
 
 /// Looks at an add-on and at what it is to refer to, and plans what refers to it.
 ///
 /// # Errors
-/// A refusal, if the add-on is not defined on the hub, is not on a cluster, or does not take a configuration;
-/// [`Reason::NotFound`] for a configuration that is not there; the failure of a request.
+/// A refusal, if the add-on is not defined on the hub, is not on a cluster, does not take a configuration, would lose its last
+/// template, or a configuration could take the place of several; [`Reason::NotFound`] for a configuration that is not there; the
+/// failure of a request.
 pub async fn plan_configure(
     hub: &Cluster,
     request: &ConfigRequest,
@@ -125,34 +208,49 @@ pub async fn plan_configure(
     let ConfigRequest { name, referrer, change, .. } = request;
     narrator.tell(Event::now(format!("looking at add-on {name:?} ({})", hub.label())));
     let names = [name.clone()];
-    let mut lives: Vec<Value> = defined(hub, &names).await?.into_iter().map(|(_, definition)| definition).collect();
-    for definition in &lives {
-        if let Change::Set(configs) = change {
-            require_taken(name, definition, configs)?;
-        }
-        if let Referrer::Definition(place) = referrer {
-            place_told(name, definition, place)?;
-        }
+    let definition =
+        defined(hub, &names).await?.into_iter().map(|(_, definition)| definition).next().unwrap_or_default();
+    if let Change::Set(configs) = change {
+        require_taken(name, &definition, configs)?;
+    }
+    if let Referrer::Definition(place) = referrer {
+        place_told(name, &definition, place)?;
     }
     if let Change::Set(configs) = change {
         for config in configs {
             require_there(hub, config, narrator).await?;
         }
     }
-    if let Referrer::Clusters(clusters) = referrer {
-        require_accepted(hub, clusters).await?;
-        lives = on_clusters(hub, name, clusters).await?.into_iter().map(|(_, live)| live).collect();
-    }
-    let of = |live: &Value| match (change, referrer) {
-        (Change::Set(configs), Referrer::Clusters(_)) => {
-            let options = AddOnOptions { configs: configs.clone(), ..AddOnOptions::default() };
-            manifest(name, live["metadata"]["namespace"].as_str().unwrap_or_default(), &options, Some(live))
+    let lives: Vec<Value> = match referrer {
+        Referrer::Clusters(clusters) => {
+            require_accepted(hub, clusters).await?;
+            on_clusters(hub, name, clusters).await?.into_iter().map(|(_, live)| live).collect()
         }
-        (Change::Set(configs), Referrer::Definition(place)) => referring(name, live, place, configs),
-        (Change::Unset(unwanted), _) => request.without(live, unwanted),
+        Referrer::Definition(_) => vec![definition.clone()],
     };
-    let plan = Plan::new([Stage::new("add-ons", lives.iter().map(of).collect())]);
-    Ok(ConfigPlan { plan, lives })
+    let selected = match (change, referrer) {
+        (Change::Unset(unwanted), Referrer::Clusters(_))
+            if unwanted.iter().any(Unwanted::is_template) && !has_default_template(&definition) =>
+        {
+            selected(hub, &definition).await?
+        }
+        _ => BTreeMap::new(),
+    };
+    let seen = Seen { definition, selected };
+    let manifests: Vec<Manifest> =
+        lives.iter().map(|live| request.planned(live, &seen)).collect::<Result<_, Failure>>()?;
+    Ok(ConfigPlan { plan: Plan::new([Stage::new("add-ons", manifests)]), lives, seen })
+}
+
+/// The clusters of each placement by which the hub installs an add-on.
+async fn selected(hub: &Cluster, definition: &Value) -> Result<BTreeMap<String, BTreeSet<String>>, Failure> {
+    match decided(hub, &placements(definition)).await? {
+        (decisions, None) => Ok(decided_for(&decisions)),
+        (_, Some(unread)) => {
+            let sentence = "it cannot be told whether clusters would have a template still: nothing was changed";
+            Err(Failure::new(Reason::Forbidden, sentence).because(unread))
+        }
+    }
 }
 
 /// Makes sure that there is an object that an add-on is to refer to: with one that is missing, its rollout would stand still.
@@ -212,19 +310,19 @@ pub async fn configure(
     narrator: &dyn Narrator,
     each: &dyn Fn(&Applied),
 ) -> Result<Vec<Applied>, Failure> {
-    let ConfigRequest { name, change, mode, wait, .. } = request;
-    let ConfigPlan { plan, lives } = planned;
+    let ConfigRequest { name, mode, wait, .. } = request;
     if mode.changes() {
         narrator.tell(Event::now("checking your rights"));
-        access::require(hub, "configure add-ons", &rights(plan)).await?;
+        let mut rights = rights(&planned.plan);
+        if wait.is_some() && request.depends_on_placements() {
+            rights.extend(rights_to_see(std::iter::once(&planned.seen.definition)));
+        }
+        access::require(hub, "configure add-ons", &rights).await?;
     }
-    let applied = match change {
-        Change::Set(_) => apply::plan(hub, plan, mode.dry_run(), narrator, each).await?,
-        Change::Unset(unwanted) => unset(hub, (request, unwanted), lives, narrator, each).await?,
-    };
+    let applied = change_all(hub, request, planned, narrator, each).await?;
     if let Some(timeout) = wait.filter(|_| mode.changes()) {
         let names = [name.clone()];
-        let why_not = |_: &str, one: &Configured| request.why_not(one);
+        let why_not = |seen: &AddOnStatus| request.why_not_done(seen);
         until_in_effect(hub, (names.as_slice(), request.clusters()), &why_not, timeout, narrator).await?;
     }
     Ok(applied)
@@ -242,18 +340,18 @@ fn rights(plan: &Plan) -> Vec<Right> {
     access::to_apply(plan).into_iter().filter(|right| right.verb != "create").collect()
 }
 
-/// Takes references away from objects that were looked at. What others have written goes, too, so it is no apply.
-async fn unset(
+/// Changes objects that were looked at, each as it is then.
+async fn change_all(
     hub: &Cluster,
-    (request, unwanted): (&ConfigRequest, &[Unwanted]),
-    lives: &[Value],
+    request: &ConfigRequest,
+    planned: &ConfigPlan,
     narrator: &dyn Narrator,
     each: &dyn Fn(&Applied),
 ) -> Result<Vec<Applied>, Failure> {
     let dry_run = request.mode.dry_run();
     narrator.tell(Event::now(if dry_run == DryRun::No { "changing add-ons" } else { "comparing add-ons" }));
-    let mut answers =
-        futures::stream::iter(lives).map(|live| unset_one(hub, (request, unwanted), live)).buffered(AT_ONCE);
+    let ConfigPlan { lives, seen, .. } = planned;
+    let mut answers = futures::stream::iter(lives).map(|live| change_one(hub, request, live, seen)).buffered(AT_ONCE);
     let mut all = Vec::new();
     while let Some(answer) = answers.next().await {
         let applied = answer?;
@@ -266,18 +364,20 @@ async fn unset(
     Ok(all)
 }
 
-async fn unset_one(
-    hub: &Cluster,
-    (request, unwanted): (&ConfigRequest, &[Unwanted]),
-    live: &Value,
-) -> Result<Applied, Failure> {
+/// What is set is applied; what others have written goes, too, of what is unset, so that it is no apply. Either is sent to the
+/// version that it was planned for: a list of configurations is replaced as a whole.
+async fn change_one(hub: &Cluster, request: &ConfigRequest, live: &Value, seen: &Seen) -> Result<Applied, Failure> {
+    let dry_run = request.mode.dry_run();
     let (mut live, mut tries) = (live.clone(), 1);
+    if let Change::Set(_) = request.change {
+        return apply::planned(hub, live, &|live| request.planned(live, seen), dry_run).await;
+    }
     loop {
-        let manifest = request.without(&live, unwanted);
+        let manifest = request.planned(&live, seen)?;
         if manifest.body()["spec"] == live["spec"] {
             return Ok(Applied { before: Some(live.clone()), after: live, ..row(manifest, Outcome::Unchanged) });
         }
-        match apply::changed(hub, &manifest, live, request.mode.dry_run()).await {
+        match apply::changed(hub, &manifest, live, dry_run).await {
             // The hub writes to it while it rolls something out.
             Err(failure) if failure.reason == Reason::Conflict && tries < TRIES => {
                 live = apply::read(hub, &manifest).await?.ok_or(failure)?;

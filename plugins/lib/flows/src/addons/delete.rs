@@ -1,5 +1,7 @@
 //! Deleting add-ons that people have defined on the hub: the definition, our templates, and what clusters have of them.
 
+use std::time::{Duration, Instant};
+
 use ocm_api::{AddOnTemplate, ClusterManagementAddOn, ManagedClusterAddOn, Manifest};
 use ocm_core::addon::{Template, placements, templates, why_not_deleted};
 use ocm_core::hub_addon::{enabled_on, installed_by};
@@ -9,6 +11,7 @@ use ocm_core::plan::{Applied, Outcome, Plan, Stage};
 use ocm_core::{DryRun, Event, Failure, Narrator, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right};
+use ocm_kube::wait::{Check, until};
 use serde_json::Value;
 
 use super::definitions;
@@ -21,6 +24,8 @@ use crate::objects::{Sought, objects};
 use crate::served::or_nothing;
 
 const GROUP: &str = "addon.open-cluster-management.io";
+/// How often it is looked which clusters have an add-on.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What there is of an add-on.
 #[derive(Clone, Debug)]
@@ -184,8 +189,7 @@ pub async fn delete(
     each: &dyn Fn(&Applied),
 ) -> Result<(), Failure> {
     if removing.dry_run == DryRun::No && !removing.force && found.is_there() {
-        let names = std::slice::from_ref(&found.name);
-        let clusters = enabled_on(&on_clusters(hub).await?, names).remove(&found.name).unwrap_or_default();
+        let clusters = clusters_with(hub, &found.name).await?;
         refuse(&AddOnFound { clusters, ..found.clone() }, false)?;
     }
     // As long as it is defined, the hub adds it again where its placements select a cluster. Of one that people enable it goes
@@ -196,6 +200,9 @@ pub async fn delete(
     } else {
         definition(hub, found, removing, narrator, each).await?;
         from_clusters(hub, found, removing, at_once, narrator, each).await?;
+    }
+    if removing.dry_run == DryRun::No && found.ours().next().is_some() {
+        until_nowhere(hub, &found.name, removing.timeout, narrator).await?;
     }
     let ours: Vec<(Manifest, &str)> = found.ours().map(|one| (template(&one.name), one.uid.as_str())).collect();
     for one in &found.templates {
@@ -208,6 +215,26 @@ pub async fn delete(
         DryRun::No if !ours.is_empty() => until_gone(hub, &ours, "templates", removing.timeout, narrator).await,
         _ => Ok(()),
     }
+}
+
+/// The clusters that have an add-on.
+async fn clusters_with(hub: &Cluster, name: &str) -> Result<Vec<String>, Failure> {
+    let name = name.to_owned();
+    Ok(enabled_on(&on_clusters(hub).await?, std::slice::from_ref(&name)).remove(&name).unwrap_or_default())
+}
+
+/// Waits until no cluster has an add-on, also none that got it after it was looked: agents need the templates to clean up.
+async fn until_nowhere(hub: &Cluster, name: &str, timeout: Duration, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let doing = format!("waiting until no cluster has add-on {name:?}, which needs its templates to go");
+    until(&doing, Instant::now() + timeout, PAUSE, narrator, async || {
+        let clusters = clusters_with(hub, name).await?;
+        Ok(match clusters.is_empty() {
+            true => Check::Ready(()),
+            false => Check::Unwatched(format!("these have it still: {}", clusters.join(", "))),
+        })
+    })
+    .await
+    .map_err(|failure| failure.hint(Remedy::RunAgain))
 }
 
 async fn definition(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt};
 use ocm_api::addon::AddOnConfig;
 use ocm_api::{ManagedClusterAddOn, Manifest};
-use ocm_core::addon::{AddOnOptions, manifest, placements, unsupported};
+use ocm_core::addon::{AddOnOptions, Several, manifest, placements, several_in, unsupported};
 use ocm_core::plan::{Applied, Mode, Plan, Stage};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
@@ -63,8 +63,9 @@ impl EnableRequest {
 /// Enables add-ons, or does with the plan what the request says. `each` hears of every object in the order of the plan.
 ///
 /// # Errors
-/// The rights that are missing; a refusal, if an add-on is not defined on the hub or does not take a configuration, or a
-/// cluster is not accepted; the failure of a request before anything was sent, or of one while it is waited.
+/// The rights that are missing; a refusal, if an add-on is not defined on the hub or does not take a configuration, a
+/// configuration could take the place of several, or a cluster is not accepted; the failure of a request before anything was
+/// sent, or of one while it is waited.
 pub async fn enable(
     hub: &Cluster,
     request: &EnableRequest,
@@ -84,6 +85,11 @@ pub async fn enable(
     }
     let planned: Vec<Manifest> = plan.objects().cloned().collect();
     let found = look_first(hub, &planned, *at_once).await?;
+    for (manifest, live) in found.iter().filter_map(|found| Some((&found.manifest, found.live.as_ref()?))) {
+        let (name, cluster) = (manifest.name(), manifest.namespace().unwrap_or_default());
+        let several = several_in(&options.configs, &live["spec"]["configs"]);
+        refuse_several(name, &format!("add-on {name:?} of cluster {cluster:?}"), several)?;
+    }
     let manifests: Vec<Manifest> = found
         .iter()
         .map(|found| {
@@ -174,6 +180,13 @@ pub(super) fn require_taken(name: &str, definition: &Value, configs: &[AddOnConf
     let sentence = format!("add-on {name:?} takes no configuration of {}: nothing was changed", unsupported.join(", "));
     Err(Failure::refused(sentence)
         .hint(format!("see which it takes: kubectl get clustermanagementaddon {name} -o yaml")))
+}
+
+/// Refuses a configuration that could take the place of several. `what` refers to these, for people.
+pub(super) fn refuse_several(name: &str, what: &str, several: Option<Several>) -> Result<(), Failure> {
+    let Some(Several { kind, objects }) = several else { return Ok(()) };
+    let sentence = format!("{what} refers to several {kind}: {}: nothing was changed", objects.join(", "));
+    Err(Failure::refused(sentence).hint(Remedy::UnsetConfigurations { name: name.to_owned(), kind }))
 }
 
 /// Tells of an add-on that the hub itself gives to clusters and takes from them.

@@ -18,11 +18,12 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
-use super::effect::until_in_effect;
+use super::definitions;
+use super::effect::{rights_to_see, until_in_effect};
 use super::enable::require_taken;
 use super::referrers::{defined, on_clusters, place_told};
 use super::status;
-use super::status::decided;
+use super::status::{AddOnStatus, decided};
 use crate::deliveries::{look_first, require_accepted};
 use crate::objects::{Sought, objects};
 
@@ -251,7 +252,12 @@ pub async fn configure_proxy(
     let ProxyRequest { mode, wait, .. } = request;
     if mode.changes() {
         narrator.tell(Event::now("checking your rights"));
-        access::require(hub, "set the proxies of add-ons", &rights(plan)).await?;
+        let mut rights = rights(plan);
+        if wait.is_some() && matches!(request.target, Target::Definition { .. }) {
+            let all = definitions(hub, &request.names).await?;
+            rights.extend(rights_to_see(all.iter().filter_map(|(_, definition)| definition.as_ref())));
+        }
+        access::require(hub, "set the proxies of add-ons", &rights).await?;
     }
     let wait = wait.filter(|_| mode.changes());
     let before = match wait {
@@ -264,7 +270,7 @@ pub async fn configure_proxy(
             |one: &&Applied| one.manifest.kind() == "AddOnDeploymentConfig" && one.outcome == Outcome::Configured;
         let changed: BTreeSet<String> = applied.iter().filter(is_changed).map(|one| object_of(&one.manifest)).collect();
         let ours: BTreeSet<String> = request.target.references().iter().map(reference).collect();
-        let why_not = |name: &str, one: &Configured| {
+        let of_one = |name: &str, one: &Configured| {
             if one.resource != config_kind() || !ours.contains(&one.effective.object) {
                 return None;
             }
@@ -272,6 +278,9 @@ pub async fn configure_proxy(
             let key = (name.to_owned(), one.cluster.clone());
             let is_old = changed.contains(&one.effective.object) && before.get(&key) == Some(&one.desired);
             one.why.clone().or_else(|| is_old.then(|| "the hub has not read its content yet".to_owned()))
+        };
+        let why_not = |seen: &AddOnStatus| {
+            seen.configurations.iter().find_map(|one| Some((one.cluster.clone(), of_one(&seen.name, one)?)))
         };
         let whose = (request.names.as_slice(), request.target.clusters());
         until_in_effect(hub, whose, &why_not, timeout, narrator).await?;

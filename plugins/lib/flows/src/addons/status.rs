@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_api::{ManagedClusterAddOn, PlacementDecision};
-use ocm_core::addon::{Configured, Progress, RolloutStage, configurations, placements, progress, rollout};
+use ocm_core::addon::{
+    Configured, Progress, RolloutStage, TakenAway, configurations, is_hubs, placements, progress, rollout, taken_away,
+};
 use ocm_core::cluster_sets::decided_for;
 use ocm_core::{Failure, Reason, Remedy};
-use ocm_kube::Cluster;
+use ocm_kube::{Cluster, access};
 
 use super::definitions;
 use crate::cluster_sets::decisions;
@@ -21,6 +23,9 @@ pub struct AddOnStatus {
     pub addons: Vec<DeliveryRow<ManagedClusterAddOn>>,
     /// The configurations of each of them, by cluster and kind.
     pub configurations: Vec<Configured>,
+    /// What was taken away of them, and is not gone yet; empty if what placements select may not be read, or the add-on has a
+    /// controller of its own.
+    pub taken_away: Vec<TakenAway>,
     /// How far the hub has come, by placement.
     pub progress: Vec<Progress>,
     /// The same by the stages of their rollouts; empty if it was looked at some clusters only, or what placements select may
@@ -46,18 +51,26 @@ pub async fn status(hub: &Cluster, name: &str, clusters: &[String]) -> Result<Ad
     addons.retain(|row| row.name() == name);
     let (decisions, unread) = decided(hub, &placements(&definition)).await?;
     let selected = decided_for(&decisions);
-    let of = |row: &DeliveryRow<ManagedClusterAddOn>| configurations(&definition, &row.object, &selected);
-    let configurations = addons.iter().flat_map(of).collect();
-    let rollout = match clusters.is_empty() && unread.is_none() {
+    let (mut told, mut left) = (Vec::new(), Vec::new());
+    for row in &addons {
+        let all = configurations(&definition, &row.object, &selected);
+        if unread.is_none() && is_hubs(&definition) {
+            left.extend(taken_away(&row.object, &all));
+        }
+        told.extend(all);
+    }
+    let rollout = match clusters.is_empty() && unread.is_none() && !placements(&definition).is_empty() {
         true => {
             let by_cluster: BTreeMap<&str, &ManagedClusterAddOn> =
                 addons.iter().map(|row| (row.cluster(), &row.object)).collect();
-            rollout(&definition, &by_cluster, &decisions)
+            // What takes too long, the hub tells by its own clock.
+            rollout(&definition, &by_cluster, &decisions, access::clock(hub).await?)
         }
         false => Vec::new(),
     };
     let progress = progress(&definition);
-    Ok(AddOnStatus { name: name.to_owned(), addons, configurations, progress, rollout, unread })
+    let name = name.to_owned();
+    Ok(AddOnStatus { name, addons, configurations: told, taken_away: left, progress, rollout, unread })
 }
 
 /// The decisions of the namespaces of placements, `NAMESPACE/NAME`, as far as they may be read.
