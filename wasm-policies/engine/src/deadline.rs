@@ -43,13 +43,17 @@ impl Deadline {
         Self { cancellation: Some(cancellation.clone()), ..self }
     }
 
+    /// Whether the work was cancelled: what is left of it is for nobody, however much time there is.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancellation.as_ref().is_some_and(|cancellation| cancellation.0.load(Ordering::Relaxed))
+    }
+
     /// Whether there is still somebody to answer to.
     ///
     /// # Errors
     /// [`PolicyError::DeadlineExceeded`] if not.
     pub fn check(&self) -> Result<(), PolicyError> {
-        let cancelled = self.cancellation.as_ref().is_some_and(|cancellation| cancellation.0.load(Ordering::Relaxed));
-        if cancelled || self.at.is_some_and(|at| Instant::now() >= at) {
+        if self.is_cancelled() || self.at.is_some_and(|at| Instant::now() >= at) {
             return Err(PolicyError::DeadlineExceeded);
         }
         Ok(())

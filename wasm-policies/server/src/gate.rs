@@ -66,9 +66,9 @@ pub enum Review {
 
 /// The answer to a review.
 pub struct Reviewed {
-    /// HTTP status: 400 where the request is no review, and nobody can tell what it was about.
+    /// HTTP status: 400 where the request is no review, and nobody can tell what it was about; 503 where nobody waits any more.
     pub status: u16,
-    /// The AdmissionReview, or a sentence.
+    /// The AdmissionReview, or a sentence; nothing for nobody.
     pub body: Vec<u8>,
     /// What was decided. Drop it when the answer is on its way: then the policies are made ready for the next one.
     pub decided: Option<Box<Final>>,
@@ -138,6 +138,12 @@ impl Gate {
         true
     }
 
+    /// The answer for nobody.
+    fn gone(&self) -> Reviewed {
+        self.metrics.gone();
+        Reviewed { status: 503, body: Vec::new(), decided: None }
+    }
+
     fn decide(&self, mut asked: Request<'static>, stage: Stage, deadline: &Deadline) -> Reviewed {
         // What policies set before is theirs and nobody else's claim. They say it again, about the object as it is now.
         if stage == Stage::Validating && asked.operation == Operation::Create {
@@ -163,12 +169,18 @@ impl Gate {
             match self.policies.join_by_the_hub(&request, deadline) {
                 Ok(()) => {}
                 Err(Objection::Policies(judged)) => (made, refused) = (*judged, true),
+                Err(Objection::Unknown(_)) if deadline.is_cancelled() => return self.gone(),
                 Err(Objection::Unknown(why)) => {
                     self.metrics.count(request.operation.word(), 403);
                     let said = format!("policies decide whether it joins, and cannot yet: {why}");
                     return answered(&review::refusal(&request.id, &said), None);
                 }
             }
+        }
+        // Policies that were ended said nothing about the request: no refusal, no error, no difference. Later than here whoever got
+        // the answer ends the work as well.
+        if deadline.is_cancelled() {
+            return self.gone();
         }
         let answer = review::response(made.request(), &made.answer);
         self.metrics.count(made.request().operation.word(), if refused { 403 } else { 200 });

@@ -75,6 +75,7 @@ pub struct Metrics {
     pub(crate) comparisons: Family<OfCandidate, Counter>,
     pub(crate) in_flight: Gauge,
     pub(crate) lost_lines: Counter,
+    pub(crate) connections_given_up: Counter,
     pub(crate) break_glass_admissions: Counter,
     pub(crate) certificate_ends: Gauge<f64, AtomicU64>,
     joins: Family<OfJoin, Counter>,
@@ -105,6 +106,7 @@ impl Default for Metrics {
             comparisons: Family::default(),
             in_flight: Gauge::default(),
             lost_lines: Counter::default(),
+            connections_given_up: Counter::default(),
             certificate_ends: Gauge::default(),
             joins: Family::default(),
             leader: Gauge::default(),
@@ -140,6 +142,11 @@ impl Default for Metrics {
         );
         registry.register("admission_requests_in_flight", "Reviews that are being answered", metrics.in_flight.clone());
         registry.register("lost_log_lines", "Decisions that nobody read", metrics.lost_lines.clone());
+        registry.register(
+            "connections_given_up",
+            "Connections of reviews that were closed because others needed their places",
+            metrics.connections_given_up.clone(),
+        );
         registry.register(
             "serving_certificate_expiry_seconds",
             "When the serving certificate ends, in seconds since 1970",
@@ -201,6 +208,11 @@ impl Metrics {
     /// Counts a review.
     pub(crate) fn count(&self, operation: &'static str, code: u16) {
         self.reviews.get_or_create(&OfReview { operation, code }).inc();
+    }
+
+    /// Counts a review that was not decided because nobody waited for the answer any more.
+    pub(crate) fn gone(&self) {
+        self.count("gone", 499);
     }
 
     /// Counts what was decided.

@@ -351,27 +351,61 @@ async fn whoever_creates_a_cluster_as_accepted_accepts_it() {
     assert!(as_accepted("dev-1").unwrap().contains("denied by policy names"));
 }
 
+/// The review of an acceptance by this user.
+fn acceptance(user: &str) -> String {
+    let mut accepted: Value = serde_json::from_str(&review("prod-1")).unwrap();
+    let request = &mut accepted["request"];
+    request["operation"] = "UPDATE".into();
+    request["userInfo"]["username"] = user.into();
+    request["oldObject"] = request["object"].clone();
+    request["object"]["spec"]["hubAcceptsClient"] = true.into();
+    accepted.to_string()
+}
+
+/// The hub's registration controller.
+const HUB: &str = "system:serviceaccount:open-cluster-management-hub:registration-controller-sa";
+
 #[tokio::test]
 async fn what_the_hub_accepts_by_itself_is_judged_as_a_join_and_not_before_its_requests_are_known() {
     let parts = support::parts();
-    let accepted_by = |user: &str| {
-        let mut accepted: Value = serde_json::from_str(&review("prod-1")).unwrap();
-        let request = &mut accepted["request"];
-        request["operation"] = "UPDATE".into();
-        request["userInfo"]["username"] = user.into();
-        request["oldObject"] = request["object"].clone();
-        request["object"]["spec"]["hubAcceptsClient"] = true.into();
-        refused_review(&parts, &accepted.to_string())
-    };
-    let hub = "system:serviceaccount:open-cluster-management-hub:registration-controller-sa";
+    let accepted_by = |user: &str| refused_review(&parts, &acceptance(user));
     parts.policies.apply(&[asked_about("join")]).await;
     // Nobody knows its certificate requests here.
-    assert!(accepted_by(hub).unwrap().contains("policies decide whether it joins"));
+    assert!(accepted_by(HUB).unwrap().contains("policies decide whether it joins"));
     assert_eq!(accepted_by("alice"), None);
     let warns = Enforcement { mode: Mode::Warn, ..Enforcement::default() };
     for harmless in [Wanted { enforcement: warns, ..asked_about("join") }, asked_about("accept")] {
         parts.policies.apply(&[Wanted { uid: Some("2".to_owned()), ..harmless }]).await;
-        assert_eq!(accepted_by(hub), None);
+        assert_eq!(accepted_by(HUB), None);
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_no_decision() {
+    let cancelled = Cancellation::default();
+    cancelled.cancel();
+    for (wanted, reviews) in [
+        (names("names", "prod-*"), [review("prod-1"), review("dev-1")]),
+        // Whether it joins cannot be told here, which is a refusal where somebody waits for it.
+        (asked_about("join"), [acceptance(HUB), acceptance(HUB)]),
+    ] {
+        let parts = support::parts();
+        parts.policies.apply(&[wanted]).await;
+        for review in &reviews {
+            let reviewed = match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None, &cancelled) {
+                Review::Answered(reviewed) => reviewed,
+                Review::Waits(rest) => rest(),
+            };
+            assert_eq!((reviewed.status, reviewed.body.len()), (503, 0));
+            assert!(reviewed.decided.is_none(), "nothing to note, and nothing to compare");
+        }
+        let metrics = parts.metrics.text();
+        let gone = r#"ocm_policy_admission_requests_total{operation="gone",code="499"} 2"#;
+        assert!(metrics.contains(gone) && !metrics.contains(r#"code="403""#), "{metrics}");
+        assert!(!metrics.contains("ocm_policy_decisions_total{") && !metrics.contains("ocm_policy_errors_total{"));
+        // The same for somebody is one.
+        assert!(refused_review(&parts, &reviews[1]).is_some());
+        assert!(parts.metrics.text().contains(r#"code="403"} 1"#));
     }
 }
 

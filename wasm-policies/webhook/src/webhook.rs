@@ -59,7 +59,7 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
     let log = Log::start();
     let gate = Gate::new(policies.clone(), knowledge.clone(), metrics.clone(), log.log.clone());
     let gate = Arc::new(gate.with_controller(with_controller));
-    let bounds = Bounds { in_flight: max_in_flight.into(), drain, ..Bounds::default() };
+    let bounds = Bounds { in_flight: max_in_flight.into(), drain, ..Bounds::default() }.within_open_files();
     let server = Server::new(gate, metrics.clone(), bounds);
     let following = parts.follow(&ui);
     let rereading = tokio::spawn(reread(files, certificate, clients, metrics.clone(), ui.clone()));

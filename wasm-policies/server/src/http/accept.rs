@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::budget::{Budget, Peer};
 use super::connection::{BUFFER, Connection, HANDSHAKE};
+use super::files;
 use super::workers::Workers;
 use super::{Health, Server};
 
@@ -58,7 +59,12 @@ impl Server {
                         };
                         workers.give(connection);
                     }
-                    Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+                    Err(error) => {
+                        if files::are_spent(&error) {
+                            connections.give_one_up();
+                        }
+                        tokio::time::sleep(ACCEPT_AGAIN).await;
+                    }
                 },
             }
         }

@@ -3,7 +3,7 @@
 //! An API server does not say who it is, so whoever reaches the port may hold something. What is held is counted by address.
 //! One address may hold all of a budget while nobody else wants any of it, as API servers do that come from one address. When
 //! the budget is spent, an address gets room from the one that holds most, as long as that one holds more than the asking one
-//! would then. So what others hold keeps nobody from an equal share.
+//! would then, with all of what it has begun. So what others hold keeps nobody from an equal share, but for the last whole thing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -92,7 +92,17 @@ impl Budget {
     /// A permit for so much; none if there is no room.
     pub(super) fn take(self: &Arc<Self>, peer: Peer, amount: usize) -> Option<Permit> {
         let permit = self.open(peer);
-        permit.more(amount).then_some(permit)
+        permit.more(amount, amount).then_some(permit)
+    }
+
+    /// Takes back a permit that is at rest from whoever holds most, if there is one.
+    pub(super) fn give_one_up(&self) {
+        let mut held = self.held();
+        let Some(most) = held.most(None) else { return };
+        let number = held.peers.get(&most).and_then(Holdings::at_rest);
+        if let Some(number) = number {
+            held.revoke(most, number);
+        }
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -113,44 +123,49 @@ impl Held {
 
     /// Takes a permit back from the peer that holds most, for one that would then hold so much. Whether there was one.
     fn take_back(&mut self, by: Peer, wanted: usize) -> bool {
-        let others = self.peers.iter().filter(|(peer, _)| **peer != by);
-        let Some(most) = others.max_by_key(|(_, holdings)| holdings.amount).map(|(peer, _)| *peer) else {
-            return false;
-        };
-        let Some(holdings) = self.peers.get_mut(&most).filter(|holdings| holdings.amount > wanted) else {
-            return false;
-        };
-        let number = holdings.next_to_go();
-        let Some(granted) = number.and_then(|number| holdings.granted.remove(&number)) else { return false };
-        holdings.amount -= granted.amount;
-        let is_empty = holdings.granted.is_empty();
-        self.all -= granted.amount;
-        if is_empty {
-            self.peers.remove(&most);
-        }
+        let Some(most) = self.most(Some(by)) else { return false };
+        let holdings = self.peers.get(&most).filter(|holdings| holdings.amount > wanted);
+        let number = holdings.and_then(Holdings::next_to_go);
+        number.is_some_and(|number| self.revoke(most, number))
+    }
+
+    /// Who holds most, of all or of all but one.
+    fn most(&self, but: Option<Peer>) -> Option<Peer> {
+        let others = self.peers.iter().filter(|(peer, _)| Some(**peer) != but);
+        others.max_by_key(|(_, holdings)| holdings.amount).map(|(peer, _)| *peer)
+    }
+
+    /// Takes a permit back and tells whoever holds it. Whether there was one.
+    fn revoke(&mut self, peer: Peer, number: u64) -> bool {
+        let Some(granted) = self.remove(peer, number) else { return false };
         granted.state.taken_back.notify_one();
         true
     }
 
-    fn give_back(&mut self, peer: Peer, number: u64) {
-        let Some(holdings) = self.peers.get_mut(&peer) else { return };
-        let Some(granted) = holdings.granted.remove(&number) else { return };
+    fn remove(&mut self, peer: Peer, number: u64) -> Option<Granted> {
+        let holdings = self.peers.get_mut(&peer)?;
+        let granted = holdings.granted.remove(&number)?;
         holdings.amount -= granted.amount;
         let is_empty = holdings.granted.is_empty();
         self.all -= granted.amount;
         if is_empty {
             self.peers.remove(&peer);
         }
+        Some(granted)
     }
 }
 
 impl Holdings {
     /// The permit by which least is lost: the oldest one that is at rest, or else the newest one.
     fn next_to_go(&self) -> Option<u64> {
+        let newest = || self.granted.iter().rev().find(|(_, granted)| granted.amount > 0).map(|(number, _)| *number);
+        self.at_rest().or_else(newest)
+    }
+
+    /// The oldest permit that is at rest.
+    fn at_rest(&self) -> Option<u64> {
         let mut at_rest = self.granted.iter().filter(|(_, granted)| !granted.state.busy.load(Ordering::Relaxed));
-        let oldest = at_rest.find(|(_, granted)| granted.amount > 0);
-        let newest = || self.granted.iter().rev().find(|(_, granted)| granted.amount > 0);
-        oldest.or_else(newest).map(|(number, _)| *number)
+        at_rest.find(|(_, granted)| granted.amount > 0).map(|(number, _)| *number)
     }
 }
 
@@ -160,18 +175,22 @@ impl Permit {
         self.peer
     }
 
-    /// Takes so much more. Whether there was room, and it was not taken back.
-    pub(super) fn more(&self, amount: usize) -> bool {
+    /// Takes so much more, of so much that is still to come. Whether there was room, and it was not taken back.
+    ///
+    /// Others give way to the whole, as they lose the whole of what they hold: compared by its parts, each one would look small,
+    /// and of two that hold about the same each would take from the other without end.
+    pub(super) fn more(&self, amount: usize, rest: usize) -> bool {
         let most = self.budget.most;
         let mut held = self.budget.held();
-        let now = held.peers.get(&self.peer).map_or(0, |holdings| holdings.amount);
-        let wanted = now.saturating_add(amount);
-        // Nobody gives way for what cannot be had anyway.
-        if wanted > most {
+        let Some(holdings) = held.peers.get(&self.peer) else { return false };
+        // What was taken back itself takes nothing from others.
+        if !holdings.granted.contains_key(&self.number) {
             return false;
         }
+        let wanted = holdings.amount.saturating_add(amount.max(rest));
         while held.all.saturating_add(amount) > most {
-            if !held.take_back(self.peer, wanted) {
+            // Nobody gives way for what cannot be had anyway.
+            if wanted > most || !held.take_back(self.peer, wanted) {
                 return false;
             }
         }
@@ -191,7 +210,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.budget.held().give_back(self.peer, self.number);
+        self.budget.held().remove(self.peer, self.number);
     }
 }
 
@@ -240,7 +259,7 @@ mod tests {
         assert!(is_taken_back(&much[0]).await, "the oldest one that is at rest");
         assert!(!is_taken_back(&much[1]).await && !is_taken_back(&little[0]).await && !is_taken_back(&new).await);
         // What was taken back is worth nothing, and gives nothing back.
-        assert!(!much[0].more(1));
+        assert!(!much[0].more(1, 1));
         drop(much);
         assert_eq!([1, 2, 3].map(|number| amount(&budget, peer(number))), [0, 2, 1]);
     }
@@ -265,8 +284,61 @@ mod tests {
         assert!(budget.take(peer(2), 95).is_none(), "more than the other one holds");
         assert_eq!(amount(&budget, peer(1)), 90);
         let grows = budget.open(peer(2));
-        assert!(grows.more(10) && grows.more(50));
+        assert!(grows.more(10, 60) && grows.more(50, 50));
         assert_eq!((amount(&budget, peer(1)), amount(&budget, peer(2))), (0, 60));
+    }
+
+    #[test]
+    fn what_was_taken_back_takes_nothing_from_others() {
+        let budget = Budget::new(10);
+        let gone = budget.take(peer(1), 5).unwrap();
+        let stays = budget.take(peer(1), 1).unwrap();
+        let _others = [(2, 4), (3, 1), (4, 4)].map(|(number, amount)| budget.take(peer(number), amount).unwrap());
+        let amounts = || [1, 2, 3, 4].map(|number| amount(&budget, peer(number)));
+        assert_eq!(amounts(), [1, 4, 1, 4]);
+        assert!(!gone.more(1, 1));
+        assert_eq!(amounts(), [1, 4, 1, 4]);
+        // Nor does it where its peer holds nothing any more.
+        drop(stays);
+        assert!(!gone.more(2, 2));
+        assert_eq!(amounts(), [0, 4, 1, 4]);
+    }
+
+    /// Something whole that comes in parts of one, if there is room for all of them.
+    fn in_parts(budget: &Arc<Budget>, peer: Peer, whole: usize) -> Option<Permit> {
+        let permit = budget.open(peer);
+        (1..=whole).rev().all(|rest| permit.more(1, rest)).then_some(permit)
+    }
+
+    #[test]
+    fn what_comes_in_parts_takes_from_others_as_the_whole_that_it_comes_to() {
+        let budget = Budget::new(64);
+        let _five: Vec<Permit> = (0..5).map(|_| in_parts(&budget, peer(1), 7).unwrap()).collect();
+        let _four: Vec<Permit> = (0..4).map(|_| in_parts(&budget, peer(2), 7).unwrap()).collect();
+        for _ in 0..10 {
+            // 35 and 28 of 64: whoever gets one more has as much as the other one, or more.
+            assert!(in_parts(&budget, peer(2), 7).is_none() && in_parts(&budget, peer(1), 7).is_none());
+            assert_eq!([1, 2].map(|number| amount(&budget, peer(number))), [35, 28]);
+        }
+        // What is free is for everybody, and whoever holds less than an equal share gets one.
+        assert!(in_parts(&budget, peer(2), 1).is_some());
+        let third: Vec<Permit> = (0..5).map_while(|_| in_parts(&budget, peer(3), 7)).collect();
+        assert_eq!((third.len(), [1, 2, 3].map(|number| amount(&budget, peer(number)))), (3, [21, 21, 21]));
+    }
+
+    #[test]
+    fn one_at_rest_of_whoever_holds_most_can_be_given_up() {
+        let budget = Budget::new(10);
+        budget.give_one_up();
+        let much: Vec<Permit> = (0..3).map(|_| budget.take(peer(1), 1).unwrap()).collect();
+        let _little: Vec<Permit> = (0..2).map(|_| budget.take(peer(2), 1).unwrap()).collect();
+        budget.give_one_up();
+        assert_eq!([1, 2].map(|number| amount(&budget, peer(number))), [2, 2]);
+        much.iter().for_each(|permit| permit.set_busy(true));
+        let one_more = budget.take(peer(1), 1).unwrap();
+        one_more.set_busy(true);
+        budget.give_one_up();
+        assert_eq!([1, 2].map(|number| amount(&budget, peer(number))), [3, 2], "nothing of it is at rest");
     }
 
     #[tokio::test]
@@ -287,7 +359,7 @@ mod tests {
     fn nothing_is_kept_of_an_address_that_holds_nothing() {
         let budget = Budget::new(10);
         let all: Vec<Permit> = (0..100).map(|number| budget.open(peer(number))).collect();
-        assert_eq!(all.iter().filter(|permit| permit.more(1)).count(), 10);
+        assert_eq!(all.iter().filter(|permit| permit.more(1, 1)).count(), 10);
         assert!(budget.take(peer(200), 1).is_none());
         drop(all);
         // The last one of a peer that is taken back is the last that is known of it as well.

@@ -37,9 +37,12 @@ impl Connection {
     pub(super) async fn serve(self) {
         let Self { stream, place, server, acceptor, watcher } = self;
         let place = Arc::new(place);
+        let given_up = server.metrics.connections_given_up.clone();
         tokio::select! {
             () = talk(stream, place.clone(), server, acceptor, watcher) => {}
-            () = place.taken_back() => {}
+            () = place.taken_back() => {
+                given_up.inc();
+            }
         }
     }
 }

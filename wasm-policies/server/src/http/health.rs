@@ -1,7 +1,7 @@
 //! Probes and scrapes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,12 +27,14 @@ pub struct Health {
     knowledge: Arc<Knowledge>,
     metrics: Arc<Metrics>,
     answers: AtomicBool,
+    /// Held for a scrape: another one would find what it has taken away to write it anew.
+    scraping: Mutex<()>,
 }
 
 impl Health {
     /// Of these parts. It is not ready before [`Health::answers`].
     pub fn new(policies: Arc<Policies>, knowledge: Arc<Knowledge>, metrics: Arc<Metrics>) -> Self {
-        Self { policies, knowledge, metrics, answers: AtomicBool::new(false) }
+        Self { policies, knowledge, metrics, answers: AtomicBool::new(false), scraping: Mutex::default() }
     }
 
     /// The server has answered itself.
@@ -61,13 +63,19 @@ impl Health {
                 missing => said(StatusCode::SERVICE_UNAVAILABLE, missing.join("\n") + "\n"),
             },
             "/metrics" => {
-                self.policies.measure_engine();
-                let mut response = said(StatusCode::OK, self.metrics.text());
+                let mut response = said(StatusCode::OK, self.scrape());
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS));
                 response
             }
             _ => said(StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics\n"),
         }
+    }
+
+    /// What there is to measure, measured now.
+    fn scrape(&self) -> String {
+        let _alone = self.scraping.lock().unwrap_or_else(PoisonError::into_inner);
+        self.policies.measure_engine();
+        self.metrics.text()
     }
 
     /// What is wrong although it is ready.

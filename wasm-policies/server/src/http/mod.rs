@@ -4,6 +4,7 @@ mod accept;
 mod budget;
 mod connection;
 mod deciders;
+mod files;
 mod health;
 mod review;
 mod server;

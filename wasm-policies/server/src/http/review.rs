@@ -1,14 +1,14 @@
 //! A request of the API server, within bounds.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use ocm_policy_abi::Stage;
 use ocm_policy_engine::Cancellation;
 use prometheus_client::metrics::gauge::Gauge;
@@ -41,12 +41,33 @@ impl Drop for InFlight {
     }
 }
 
-/// Ends the work on an answer when the request for it is gone: hyper drops what answers a connection that is closed.
-struct Waits(Cancellation);
+/// A body that has come, until somebody begins to work on it.
+#[derive(Clone)]
+struct Unread(Arc<Mutex<Option<Vec<u8>>>>);
+
+impl Unread {
+    fn take(&self) -> Option<Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Ends the work on an answer when the request for it is gone: hyper drops what answers a connection that is closed. A body
+/// that nobody has begun to work on goes with it, since its bytes are counted no more.
+struct Waits {
+    cancellation: Cancellation,
+    body: Unread,
+}
+
+impl Waits {
+    fn with(body: Vec<u8>) -> Self {
+        Self { cancellation: Cancellation::default(), body: Unread(Arc::new(Mutex::new(Some(body)))) }
+    }
+}
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        self.0.cancel();
+        self.cancellation.cancel();
+        drop(self.body.take());
     }
 }
 
@@ -89,6 +110,8 @@ impl Server {
         // What has come whole goes after what is still on its way.
         room.set_busy(true);
         let Some(place) = self.in_flight.take(peer, 1) else { return self.too_many() };
+        // Of several the newest one is given up: the others are nearer to their answers.
+        place.set_busy(true);
         let held = Arc::new((room, place));
         let counted = InFlight::new(&self.metrics.in_flight);
         // Policies compute: the connections of this thread go on meanwhile.
@@ -106,14 +129,19 @@ impl Server {
                 drop((decided, held, counted));
             }
         };
-        let waits = Waits(Cancellation::default());
-        let cancellation = waits.0.clone();
-        self.deciders.give(Box::new(move || match judge.review(&bytes, stage, timeout.as_deref(), &cancellation) {
-            Review::Answered(reviewed) => end(reviewed),
-            Review::Waits(decide) => drop(rest.spawn_blocking(move || end(decide()))),
+        let waits = Waits::with(bytes);
+        let (cancellation, body, metrics) = (waits.cancellation.clone(), waits.body.clone(), self.metrics.clone());
+        self.deciders.give(Box::new(move || {
+            let Some(bytes) = body.take() else { return metrics.gone() };
+            match judge.review(&bytes, stage, timeout.as_deref(), &cancellation) {
+                Review::Answered(reviewed) => end(reviewed),
+                Review::Waits(decide) => drop(rest.spawn_blocking(move || end(decide()))),
+            }
         }));
         let (room, place) = &*held;
         let answered = tokio::select! {
+            // What was decided is recorded, so it is also the answer.
+            biased;
             answered = answered => answered,
             () = room.taken_back() => return self.too_many(),
             () = place.taken_back() => return self.too_many(),
@@ -131,14 +159,18 @@ impl Server {
         response
     }
 
-    /// Reads a body, and takes room for what has come, and for nothing that was only announced.
+    /// Reads a body, and takes room for what has come, and for nothing that was only announced. Others give way to all of it, or
+    /// to as much as it may come to where it does not say how much it is.
     async fn read(&self, mut body: Incoming, room: &Permit) -> Result<Vec<u8>, Box<Response<Full<Bytes>>>> {
         let mut bytes = Vec::new();
+        let told = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
+        let whole = told.unwrap_or(self.bounds.body);
         let no_room = || Box::new(self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many bytes are being read\n"));
         loop {
             let frame = tokio::select! {
-                frame = body.frame() => frame,
+                biased;
                 () = room.taken_back() => return Err(no_room()),
+                frame = body.frame() => frame,
             };
             let Some(frame) = frame else { return Ok(bytes) };
             let frame = frame.map_err(|_| said(StatusCode::BAD_REQUEST, "the body cannot be read\n"))?;
@@ -146,7 +178,7 @@ impl Server {
             if bytes.len() + part.len() > self.bounds.body {
                 return Err(Box::new(too_large()));
             }
-            if !room.more(part.len()) {
+            if !room.more(part.len(), whole.saturating_sub(bytes.len())) {
                 return Err(no_room());
             }
             bytes.extend_from_slice(&part);
@@ -180,4 +212,25 @@ pub(super) fn said(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_policy_engine::Deadline;
+
+    use super::*;
+
+    #[test]
+    fn of_a_request_that_has_gone_nothing_is_kept_and_nothing_is_worked_on() {
+        let waits = Waits::with(b"{}".to_vec());
+        let (body, deadline) = (waits.body.clone(), Deadline::NONE.or_cancelled(&waits.cancellation));
+        assert!(!deadline.is_cancelled());
+        drop(waits);
+        assert_eq!((body.take(), deadline.is_cancelled()), (None, true));
+        // What somebody has begun to work on is theirs.
+        let waits = Waits::with(b"{}".to_vec());
+        let taken = waits.body.clone().take();
+        drop(waits);
+        assert_eq!(taken, Some(b"{}".to_vec()));
+    }
 }
