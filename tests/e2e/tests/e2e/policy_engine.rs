@@ -746,20 +746,42 @@ fn an_audit_refuses_nothing_and_what_people_chose_stays() {
         let of = ["networkpolicy", "ocm-policy-webhook", "--namespace=ocm-policy-engine"];
         e2e_tests::object(&hub.cluster, &of)["spec"]["ingress"].clone()
     };
-    assert_eq!(ingress()[0].get("from"), None);
+    // Where they change the pods are replaced, as connections that stand would go on.
+    let told = || {
+        let of = ["deployment", "ocm-policy-webhook", "--namespace=ocm-policy-engine"];
+        let template = e2e_tests::object(&hub.cluster, &of)["spec"]["template"].clone();
+        template["metadata"]["annotations"]["policy.kubectl-ocm.dev/reviews-from"].clone()
+    };
+    assert_eq!((ingress()[0].get("from"), told()), (None, Value::Null));
     install(&keeper, &["--api-server-cidr=10.0.0.0/28,192.0.2.1/32"], 0);
     let narrowed = ingress();
     let blocks = json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}, {"ipBlock": {"cidr": "192.0.2.1/32"}}]);
     assert_eq!((&narrowed[0]["from"], narrowed[1].get("from")), (&blocks, None));
+    let told_first = told();
+    assert!(told_first.as_str().is_some_and(|told| told.contains("10.0.0.0/28")), "{told_first}");
     install(&keeper, &[], 0);
-    assert_eq!(ingress(), narrowed);
+    assert_eq!((ingress(), told()), (narrowed, told_first.clone()));
     install(&keeper, &["--api-server-cidr=0.0.0.0/0,::/0"], 0);
     assert_eq!(ingress()[0]["from"][1]["ipBlock"]["cidr"], "::/0");
+    assert_ne!(told(), told_first);
+    // What somebody has written by hand stays whole, as the next run finds it.
+    let by_hand = r#"{"spec":{"ingress":[{"ports":[{"port":"reviews"}],"from":[{"namespaceSelector":{}}]}]}}"#;
+    let patch = [
+        "patch",
+        "networkpolicy",
+        "ocm-policy-webhook",
+        "--namespace=ocm-policy-engine",
+        "--type=merge",
+        "--patch",
+        by_hand,
+    ];
+    assert_eq!(kubectl(&hub, &patch), Answer::Passed);
+    let by_hand = ingress();
 
     // A policy that is deleted stays so, if the command is told; a baseline with settings of its own stays as it is.
     assert_eq!(kubectl(&hub, &["delete", "hubpolicy", "name-claim"]), Answer::Passed);
     install(&keeper, &["--without-policies"], 0);
-    assert_eq!(modes().len(), 3);
+    assert_eq!((modes().len(), ingress()), (3, by_hand));
     let baseline = user_with(&hub.cluster, "baseline", &["install-baseline.yaml"]);
     let said = run(kubectl_ocm("install", &baseline).args(["baseline", "--audit", "--allow-label=team-*"]));
     assert_eq!(said.code, Some(0), "{said:?}");

@@ -38,15 +38,6 @@ pub(super) fn blocks(networks: &[IpNet]) -> Option<Value> {
     (!blocks.is_empty()).then_some(Value::Array(blocks))
 }
 
-/// Who is let in to a port by a NetworkPolicy that narrows it; none where everybody is.
-pub(super) fn let_in(policy: &Value, port: u16) -> Option<Value> {
-    let rules = policy.pointer("/spec/ingress")?.as_array()?;
-    let is_about =
-        |rule: &&Value| rule["ports"].as_array().is_some_and(|ports| ports.iter().any(|one| one["port"] == port));
-    let from = &rules.iter().find(is_about)?["from"];
-    from.as_array().is_some_and(|all| !all.is_empty()).then(|| from.clone())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

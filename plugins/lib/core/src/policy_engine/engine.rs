@@ -126,7 +126,9 @@ pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates)
     if issuer.is_none() {
         accounts.push(tls_secret(AUTHORITY_SECRET, &certificates.authority));
     }
-    let reviewed = blocks(&options.api_servers).or_else(|| there.network_policy.and_then(workload::reviewed));
+    let network_policy = workload::network_policy(blocks(&options.api_servers), there.network_policy);
+    let reviews_from = workload::reviews_from(&network_policy);
+    let serving = if issuer.is_some() { ISSUED_SECRET } else { SERVING_SECRET };
     let policies = if options.without_policies { Vec::new() } else { policies::manifests(options.audit) };
     let pods = Plan::new([
         Stage::new("the namespace and the definitions of our kinds", definitions()),
@@ -140,9 +142,9 @@ pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates)
             "the webhook",
             vec![
                 workload::service(),
-                workload::network_policy(reviewed),
+                network_policy,
                 workload::disruption_budget(),
-                workload::webhook(image, replicas, if issuer.is_some() { ISSUED_SECRET } else { SERVING_SECRET }),
+                workload::webhook(image, replicas, serving, reviews_from.as_deref()),
             ],
         ),
         Stage::new(
@@ -262,43 +264,103 @@ mod tests {
         }
     }
 
+    /// The NetworkPolicy of the webhook where there is this one, and the annotations of the pods.
+    fn reviews(networks: &[&str], live: Option<&Value>) -> (Value, Option<Value>) {
+        let api_servers = networks.iter().map(|text| text.parse().unwrap()).collect();
+        let options = Options { image: Some("i".to_owned()), api_servers, ..Options::default() };
+        let there = Running { network_policy: live, ..Running::default() };
+        let engine = plan(&options, &there, &certificates()).unwrap();
+        let of = |kind: &str| engine.pods.objects().filter(|one| one.kind() == kind).collect::<Vec<&Manifest>>();
+        let (policies, deployments) = (of("NetworkPolicy"), of("Deployment"));
+        for all in [&policies, &deployments] {
+            assert_eq!(all.iter().map(|one| one.name()).collect::<Vec<_>>(), [WEBHOOK, CONTROLLER]);
+        }
+        let annotations =
+            |deployment: &Manifest| deployment.body()["spec"]["template"]["metadata"].get("annotations").cloned();
+        assert_eq!(annotations(deployments[1]), None);
+        (policies[0].body().clone(), annotations(deployments[0]))
+    }
+
     #[test]
     fn who_may_send_reviews_stays_as_somebody_has_narrowed_it() {
-        let policy = |options: &Options, live: Option<&Value>| {
-            let there = Running { network_policy: live, ..Running::default() };
-            let engine = plan(options, &there, &certificates()).unwrap();
-            let policies = engine.pods.objects().filter(|one| one.kind() == "NetworkPolicy");
-            let all: Vec<&Manifest> = policies.collect();
-            assert_eq!(all.iter().map(|one| one.name()).collect::<Vec<_>>(), [WEBHOOK, CONTROLLER]);
-            all[0].body().clone()
-        };
-        let options = Options { image: Some("i".to_owned()), ..Options::default() };
+        let policy = |networks: &[&str], live: Option<&Value>| reviews(networks, live).0;
         let port = |number: u16| json!({"port": number, "protocol": "TCP"});
-        let open = policy(&options, None);
+        let open = policy(&[], None);
         assert_eq!(open["spec"]["ingress"], json!([{"ports": [port(9443), port(8080)]}]));
-        assert_eq!(policy(&options, Some(&open)), open);
-        let networks = |text: &str| Options { api_servers: vec![text.parse().unwrap()], ..options.clone() };
-        let narrow = policy(&networks("10.0.0.0/28"), Some(&open));
+        assert_eq!(policy(&[], Some(&open)), open);
+        let narrow = policy(&["10.0.0.0/28"], Some(&open));
         let from = json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}]);
         assert_eq!(
             narrow["spec"]["ingress"],
             json!([{"ports": [port(9443)], "from": from}, {"ports": [port(8080)]}]),
             "probes come from the nodes"
         );
-        assert_eq!(policy(&options, Some(&narrow)), narrow);
-        assert_ne!(policy(&networks("0.0.0.0/0"), Some(&narrow)), narrow);
-        // What somebody has written into it by hand counts as well.
-        let mut by_hand = open.clone();
-        by_hand["spec"]["ingress"][0]["from"] = json!([{"namespaceSelector": {}}]);
-        let kept = policy(&options, Some(&by_hand));
-        assert_eq!(kept["spec"]["ingress"][0]["from"], json!([{"namespaceSelector": {}}]));
-        by_hand["spec"]["ingress"][0]["from"] = json!([]);
-        assert_eq!(policy(&options, Some(&by_hand)), open);
+        assert_eq!(policy(&[], Some(&narrow)), narrow);
+        assert_ne!(policy(&["0.0.0.0/0"], Some(&narrow)), narrow);
+        // What goes out is somebody else's to say, and what is not ours in what comes in is put right.
+        let types = json!(["Ingress", "Egress"]);
+        for (live, wanted) in [(&open, &open), (&narrow, &narrow)] {
+            let mut live = live.clone();
+            live["spec"]["policyTypes"] = types.clone();
+            let kept = policy(&[], Some(&live));
+            assert_eq!((&kept["spec"]["policyTypes"], &kept["spec"]["ingress"]), (&types, &wanted["spec"]["ingress"]));
+            assert_eq!(policy(&["10.0.0.0/8"], Some(&live))["spec"]["policyTypes"], types);
+            live["spec"]["policyTypes"] = json!(["Egress"]);
+            live["spec"]["podSelector"] = json!({});
+            assert_eq!(policy(&[], Some(&live)), *wanted);
+        }
+    }
+
+    #[test]
+    fn what_somebody_has_written_by_hand_is_not_opened() {
+        let (open, narrow) = (reviews(&[], None).0, reviews(&["10.0.0.0/28"], None).0);
+        let port = |port: Value| json!({"port": port, "protocol": "TCP"});
+        let (from, other) = (json!([{"ipBlock": {"cidr": "10.0.0.1/32"}}]), json!([{"namespaceSelector": {}}]));
+        let probes = json!({"ports": [port(json!(8080))]});
+        for ingress in [
+            json!([{"ports": [port(json!(9443)), port(json!(8080))], "from": other}]),
+            json!([{"ports": [port(json!(9443)), port(json!(8080))], "from": []}]),
+            json!([{"ports": [port(json!("reviews"))], "from": from}, probes]),
+            json!([{"ports": [{"port": 9000, "endPort": 9999, "protocol": "TCP"}], "from": from}, probes]),
+            json!([{"ports": [port(json!(9443))], "from": from}, {"ports": [port(json!(9443))], "from": other}, probes]),
+            json!([{"ports": [port(json!(9443))], "from": from}]),
+            json!([{"from": from}]),
+            json!([]),
+        ] {
+            let mut live = open.clone();
+            live["spec"]["ingress"] = ingress;
+            live["spec"]["policyTypes"] = json!(["Ingress", "Egress"]);
+            let (kept, annotations) = reviews(&[], Some(&live));
+            assert_eq!(kept["spec"], live["spec"]);
+            assert!(annotations.is_some());
+            // Whoever names networks has them.
+            let (named, _) = reviews(&["10.0.0.0/28"], Some(&live));
+            assert_eq!(named["spec"]["ingress"], narrow["spec"]["ingress"]);
+        }
+        // What lets in nobody is stored without a rule.
+        let mut nobody = open;
+        nobody["spec"].as_object_mut().unwrap().remove("ingress");
+        assert_eq!(reviews(&[], Some(&nobody)).0["spec"], nobody["spec"]);
+    }
+
+    #[test]
+    fn pods_are_replaced_where_others_may_send_them_reviews() {
+        let (open, told) = reviews(&[], None);
+        assert_eq!(told, None);
+        assert_eq!(reviews(&[], Some(&open)).1, None);
+        let (narrow, told) = reviews(&["10.0.0.0/28"], Some(&open));
+        assert!(
+            told.as_ref().unwrap()["policy.kubectl-ocm.dev/reviews-from"].as_str().unwrap().contains("10.0.0.0/28")
+        );
+        assert_eq!(reviews(&[], Some(&narrow)).1, told);
+        assert_eq!(reviews(&["10.0.0.0/28"], Some(&narrow)).1, told);
+        let (_, others) = reviews(&["10.0.0.0/24"], Some(&narrow));
+        assert!(others.is_some() && others != told);
     }
 
     #[test]
     fn an_image_that_renews_no_certificates_is_not_taken_on() {
-        let live = workload::webhook("former", 2, SERVING_SECRET);
+        let live = workload::webhook("former", 2, SERVING_SECRET, None);
         let there = |renews| Running { deployment: Some(live.body()), renews, ..Running::default() };
         let of = |image: Option<&str>, renews| {
             let options = Options { image: image.map(str::to_owned), ..Options::default() };

@@ -9,7 +9,6 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::api_servers::let_in;
 use super::names::{CERTIFICATES, CONTROLLER, MARK, WEBHOOK, meta, within};
 
 /// Names of the containers, which are the roles of the program.
@@ -19,6 +18,9 @@ const RENEWS: &str = "certificates";
 /// Ports of the container: reviews, and probes and metrics.
 const REVIEWS: u16 = 9443;
 const HEALTH: u16 = 8080;
+/// The annotation of the webhook's pods that tells who may send them reviews. Where that changes they are replaced: connections
+/// that stand would go on, whatever their NetworkPolicy says, and nobody would see that it keeps API servers out.
+const REVIEWS_FROM: &str = "policy.kubectl-ocm.dev/reviews-from";
 /// How long a pod may take to end: it takes connections for 12 more seconds, and answers what has begun within 20.
 const GRACE_SECONDS: u16 = 45;
 /// The controller gives its lease back, and ends.
@@ -66,35 +68,57 @@ pub(super) fn service() -> Manifest {
     Manifest::with::<Service>(&within(WEBHOOK), json!({"spec": {"selector": selector(WEBHOOK), "ports": ports}}))
 }
 
-/// Who may send reviews by a NetworkPolicy, if it narrows that.
-pub(super) fn reviewed(policy: &Value) -> Option<Value> {
-    let_in(policy, REVIEWS)
+/// Reviews and probes come in, and nothing else. API servers are no pods, and where they come from differs from cluster to
+/// cluster: whoever knows it says so. Probes and scrapes come from elsewhere. Where nobody says it, it stays as `live` has it,
+/// and what somebody has written there by hand stays whole: nothing that is closed by it is opened.
+pub(super) fn network_policy(reviewed: Option<Value>, live: Option<&Value>) -> Manifest {
+    let spec = live.and_then(|live| live.get("spec")).filter(|spec| spec.is_object());
+    let from = reviewed.or_else(|| spec.and_then(narrowed));
+    if from.is_none()
+        && let Some(spec) = spec
+        && spec["ingress"] != let_in(None)
+    {
+        return Manifest::with::<NetworkPolicy>(&within(WEBHOOK), json!({"spec": spec}));
+    }
+    // Whoever has narrowed what goes out did so by a type more.
+    let types = spec.map(|spec| &spec["policyTypes"]);
+    let types = types.filter(|types| types.as_array().is_some_and(|types| types.contains(&json!("Ingress"))));
+    ingress(WEBHOOK, &let_in(from.as_ref()), types.unwrap_or(&json!(["Ingress"])))
 }
 
-/// Reviews and probes come in, and nothing else. API servers are no pods, and where they come from differs from cluster to
-/// cluster: whoever knows it says so. Probes and scrapes come from elsewhere.
-pub(super) fn network_policy(reviewed: Option<Value>) -> Manifest {
+/// The rules by which reviews come from these peers alone, or from everywhere.
+fn let_in(reviewed: Option<&Value>) -> Value {
     match reviewed {
-        Some(from) => {
-            ingress(WEBHOOK, &json!([{"ports": ports(&[REVIEWS]), "from": from}, {"ports": ports(&[HEALTH])}]))
-        }
-        None => ingress(WEBHOOK, &json!([{"ports": ports(&[REVIEWS, HEALTH])}])),
+        Some(from) => json!([{"ports": ports(&[REVIEWS]), "from": from}, {"ports": ports(&[HEALTH])}]),
+        None => json!([{"ports": ports(&[REVIEWS, HEALTH])}]),
     }
+}
+
+/// From which peers alone reviews come, where the rules of a NetworkPolicy are those that are made of them.
+fn narrowed(spec: &Value) -> Option<Value> {
+    let from = &spec["ingress"][0]["from"];
+    (spec["ingress"] == let_in(Some(from))).then(|| from.clone())
+}
+
+/// Who may send reviews by a NetworkPolicy, as the pods are told; none where everybody may.
+pub(super) fn reviews_from(policy: &Manifest) -> Option<String> {
+    let rules = &policy.body()["spec"]["ingress"];
+    (*rules != let_in(None)).then(|| rules.to_string())
 }
 
 /// Probes and scrapes come in, and nothing else.
 pub(super) fn controller_network_policy() -> Manifest {
-    ingress(CONTROLLER, &json!([{"ports": ports(&[HEALTH])}]))
+    ingress(CONTROLLER, &json!([{"ports": ports(&[HEALTH])}]), &json!(["Ingress"]))
 }
 
 fn ports(numbers: &[u16]) -> Vec<Value> {
     numbers.iter().map(|number| json!({"port": number, "protocol": "TCP"})).collect()
 }
 
-fn ingress(name: &str, rules: &Value) -> Manifest {
+fn ingress(name: &str, rules: &Value, types: &Value) -> Manifest {
     let spec = json!({
         "podSelector": {"matchLabels": selector(name)},
-        "policyTypes": ["Ingress"],
+        "policyTypes": types,
         "ingress": rules,
     });
     Manifest::with::<NetworkPolicy>(&within(name), json!({"spec": spec}))
@@ -110,11 +134,12 @@ pub(super) fn disruption_budget() -> Manifest {
     Manifest::with::<PodDisruptionBudget>(&within(WEBHOOK), json!({"spec": spec}))
 }
 
-pub(super) fn webhook(image: &str, replicas: i32, secret: &str) -> Manifest {
+/// Pods of this image that serve by a Secret, with what [`reviews_from`] says.
+pub(super) fn webhook(image: &str, replicas: i32, secret: &str, reviews_from: Option<&str>) -> Manifest {
     let tls = json!({"name": "tls", "secret": {"secretName": secret}});
     let pod = pod(WEBHOOK, GRACE_SECONDS, &container(image), &[tls]);
     // No pod goes before the next one answers.
-    deployment(WEBHOOK, replicas, &pod)
+    deployment(WEBHOOK, replicas, reviews_from.map(|from| json!({ REVIEWS_FROM: from })).as_ref(), &pod)
 }
 
 pub(super) fn controller(image: &str, replicas: i32) -> Manifest {
@@ -129,7 +154,7 @@ pub(super) fn controller(image: &str, replicas: i32) -> Manifest {
         "securityContext": confined(),
         "volumeMounts": [cache(), tmp()],
     });
-    deployment(CONTROLLER, replicas, &pod(CONTROLLER, CONTROLLERS_GRACE_SECONDS, &container, &[]))
+    deployment(CONTROLLER, replicas, None, &pod(CONTROLLER, CONTROLLERS_GRACE_SECONDS, &container, &[]))
 }
 
 /// Renews certificates in runs of its own. It listens to nobody, and holds rights that what listens must not have.
@@ -175,12 +200,12 @@ fn labels(name: &str) -> Value {
     labels
 }
 
-fn deployment(name: &str, replicas: i32, pod: &Value) -> Manifest {
+fn deployment(name: &str, replicas: i32, annotations: Option<&Value>, pod: &Value) -> Manifest {
     let spec = json!({
         "replicas": replicas,
         "selector": {"matchLabels": selector(name)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-        "template": {"metadata": {"labels": labels(name)}, "spec": pod},
+        "template": {"metadata": {"labels": labels(name), "annotations": annotations}, "spec": pod},
     });
     Manifest::with::<Deployment>(&within(name), json!({"spec": spec}))
 }
