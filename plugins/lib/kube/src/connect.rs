@@ -81,7 +81,8 @@ impl Cluster {
         config.accept_invalid_certs = self.insecure;
         config.tls_server_name.clone_from(&self.tls_server_name);
         let (from, proxy) = match &self.way {
-            Way::Environment => (Vantage::default(), environment_proxy(&config.cluster_url)?),
+            // A cluster is named by a kubeconfig, and not by others.
+            Way::Environment | Way::Remote => (Vantage::default(), environment_proxy(&config.cluster_url)?),
             Way::Direct => (Vantage::default(), None),
             Way::Through(proxy) => (Vantage::default(), Some(proxy.clone())),
             Way::From(from, proxy) => (from.clone(), proxy.clone()),
