@@ -62,7 +62,7 @@ const OCM_WEBHOOK: &str = "managedclustervalidators.admission.cluster.open-clust
 
 /// How long an agent may take over gRPC: it tries again after half a minute when its first subscription fails, before and
 /// after its certificate is issued.
-const GRPC_TIME: Duration = Duration::from_secs(150);
+const GRPC_TIME: Duration = Duration::from_secs(300);
 
 /// Lets agents register over gRPC, as whoever keeps the hub does: driver, name, and a port of the node.
 fn serve_grpc(hub: &Cluster) {
