@@ -294,13 +294,13 @@ pub(crate) struct EnableArgs {
 
 /// Where a configuration of an add-on is said: one of the three is given.
 #[derive(Args, Clone, Debug)]
+#[group(required = true, multiple = false)]
 pub(crate) struct PlaceArgs {
     /// On these clusters (repeatable, or with commas)
-    #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',', conflicts_with_all = ["placement", "default"])]
-    #[arg(required_unless_present_any = ["placement", "default"])]
+    #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',')]
     pub(crate) clusters: Vec<String>,
     /// On the clusters of a placement by which the hub installs the add-on
-    #[arg(long, value_name = "NAMESPACE/NAME", conflicts_with = "default")]
+    #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) placement: Option<String>,
     /// On all clusters that have no other configuration
     #[arg(long)]

@@ -1,8 +1,9 @@
 //! Carrying out a plan: server-side apply, in parallel where the order allows, told in the order of the plan.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use ocm_api::Manifest;
@@ -53,15 +54,21 @@ pub async fn read(cluster: &Cluster, manifest: &Manifest) -> Result<Option<Value
 /// # Errors
 /// The failure of the request, naming the object. [`Reason::Conflict`] of an object that changes all the time.
 pub async fn one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Result<Applied, Failure> {
-    for attempt in 1..TRIES {
-        match try_one(cluster, manifest, dry_run).await? {
+    until_unchanged(async || try_on(cluster, manifest, read(cluster, manifest).await?, dry_run).await).await
+}
+
+/// Tries again, after growing pauses, as long as the object changes between the read and the write.
+async fn until_unchanged(mut attempt: impl AsyncFnMut() -> Result<Tried, Failure>) -> Result<Applied, Failure> {
+    let mut count = 1;
+    loop {
+        match attempt().await? {
             Tried::Applied(applied) => return Ok(*applied),
-            Tried::Changed(_) => tokio::time::sleep(PAUSE * attempt).await,
+            Tried::Changed(failure) if count == TRIES => return Err(failure),
+            Tried::Changed(_) => {
+                tokio::time::sleep(PAUSE * count).await;
+                count += 1;
+            }
         }
-    }
-    match try_one(cluster, manifest, dry_run).await? {
-        Tried::Applied(applied) => Ok(*applied),
-        Tried::Changed(failure) => Err(failure),
     }
 }
 
@@ -104,26 +111,50 @@ pub async fn pinned(
 ///
 /// # Errors
 /// What `plan` refuses; the failure of the request, naming the object. [`Reason::Conflict`] of an object that changes all the
-/// time, or is gone.
+/// time; [`Reason::NotFound`] of one that is gone.
 pub async fn planned(
     cluster: &Cluster,
     live: Value,
     plan: &dyn Fn(&Value) -> Result<Manifest, Failure>,
     dry_run: DryRun,
 ) -> Result<Applied, Failure> {
-    let (mut live, mut attempt) = (live, 1);
-    loop {
-        let manifest = plan(&live)?;
-        match try_on(cluster, &manifest, Some(live), dry_run).await? {
-            Tried::Applied(applied) => return Ok(*applied),
-            Tried::Changed(failure) if attempt == TRIES => return Err(failure),
-            Tried::Changed(failure) => {
-                tokio::time::sleep(PAUSE * attempt).await;
-                attempt += 1;
-                live = read(cluster, &manifest).await?.ok_or(failure)?;
-            }
-        }
-    }
+    from(cluster, live, plan, async |manifest, live| try_on(cluster, &manifest, Some(live), dry_run).await).await
+}
+
+/// Changes the spec of an object that is there to what `plan` makes of it and nothing else of it, as [`planned`] applies. What
+/// others have written can be taken away so, and what stays remains theirs.
+///
+/// # Errors
+/// As of [`planned`].
+pub async fn replanned(
+    cluster: &Cluster,
+    live: Value,
+    plan: &dyn Fn(&Value) -> Result<Manifest, Failure>,
+    dry_run: DryRun,
+) -> Result<Applied, Failure> {
+    from(cluster, live, plan, async |manifest, live| change(cluster, manifest, live, dry_run).await).await
+}
+
+/// Tries with what `plan` makes of the object, first as it was looked at, then as it is read.
+async fn from(
+    cluster: &Cluster,
+    live: Value,
+    plan: &dyn Fn(&Value) -> Result<Manifest, Failure>,
+    attempt: impl AsyncFn(Manifest, Value) -> Result<Tried, Failure>,
+) -> Result<Applied, Failure> {
+    let manifest = plan(&live)?;
+    let mut looked_at = Some(live);
+    until_unchanged(async || {
+        let live = match looked_at.take() {
+            Some(live) => live,
+            None => read(cluster, &manifest).await?.ok_or_else(|| {
+                Failure::new(Reason::NotFound, format!("cannot change {}", manifest.reference()))
+                    .because("somebody has deleted it meanwhile")
+            })?,
+        };
+        attempt(plan(&live)?, live).await
+    })
+    .await
 }
 
 /// Applies an object of which others have written the spec, so that its spec is the planned one and nothing else. First the
@@ -154,27 +185,6 @@ pub async fn over(cluster: &Cluster, manifest: &Manifest, live: Value, dry_run: 
     one(cluster, manifest, dry_run).await
 }
 
-/// Changes the spec of an object to the planned one and nothing else of it, if it still is as it was looked at. What others
-/// have written can be taken away so, and what stays remains theirs.
-///
-/// # Errors
-/// The failure of the request, naming the object. [`Reason::Conflict`] if it has changed since.
-pub async fn changed(cluster: &Cluster, manifest: &Manifest, live: Value, dry_run: DryRun) -> Result<Applied, Failure> {
-    let outcome = Outcome::Configured;
-    if dry_run == DryRun::Client {
-        let (manifest, after) = (manifest.clone(), manifest.body().clone());
-        return Ok(Applied { manifest, outcome, before: Some(live), after });
-    }
-    let mut patch = replacement(manifest, &live);
-    patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
-    let dry = dry_run == DryRun::Server;
-    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), dry_run: dry, ..PatchParams::default() };
-    let sent = api(cluster, manifest).patch(manifest.name(), &params, &Patch::Merge(patch)).await;
-    let after = sent.map_err(|error| cluster.explain(format_args!("change {}", manifest.reference()), error))?;
-    let (manifest, after) = (manifest.clone(), to_value(&after)?);
-    Ok(Applied { manifest, outcome, before: Some(live), after })
-}
-
 /// Why an object is kept that was to be changed as it was looked at.
 pub(crate) const HAS_CHANGED: &str = "it has changed since it was looked at";
 
@@ -183,8 +193,33 @@ pub(crate) fn is_version(object: Option<&Value>, uid: &str, version: &str) -> bo
     object.is_some_and(|object| object["metadata"]["uid"] == uid && object["metadata"]["resourceVersion"] == version)
 }
 
-async fn try_one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Result<Tried, Failure> {
-    try_on(cluster, manifest, read(cluster, manifest).await?, dry_run).await
+/// Changes the spec of an object to the planned one and nothing else of it, if it still is as it was looked at.
+async fn change(cluster: &Cluster, manifest: Manifest, live: Value, dry_run: DryRun) -> Result<Tried, Failure> {
+    let done = |outcome, after| {
+        let (manifest, before) = (manifest.clone(), Some(live.clone()));
+        Ok(Tried::Applied(Box::new(Applied { manifest, outcome, before, after })))
+    };
+    if manifest.body()["spec"] == live["spec"] {
+        return done(Outcome::Unchanged, live.clone());
+    }
+    if dry_run == DryRun::Client {
+        return done(Outcome::Configured, manifest.body().clone());
+    }
+    let mut patch = replacement(&manifest, &live);
+    patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+    let dry = dry_run == DryRun::Server;
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), dry_run: dry, ..PatchParams::default() };
+    match api(cluster, &manifest).patch(manifest.name(), &params, &Patch::Merge(patch)).await {
+        Ok(after) => done(Outcome::Configured, to_value(&after)?),
+        Err(error) => refused(cluster, "change", &manifest, error),
+    }
+}
+
+/// What a refused request means for a try.
+fn refused(cluster: &Cluster, verb: &str, manifest: &Manifest, error: kube::Error) -> Result<Tried, Failure> {
+    let changed = is_changed(&error);
+    let failure = cluster.explain(format_args!("{verb} {}", manifest.reference()), error);
+    if changed { Ok(Tried::Changed(failure)) } else { Err(failure) }
 }
 
 async fn try_on(
@@ -219,11 +254,7 @@ async fn try_on(
     let sent = api(cluster, &manifest).patch(manifest.name(), &params, &Patch::Apply(body)).await;
     let after = match sent {
         Ok(after) => after,
-        Err(error) => {
-            let changed = is_changed(&error);
-            let failure = cluster.explain(format_args!("apply {}", manifest.reference()), error);
-            return if changed { Ok(Tried::Changed(failure)) } else { Err(failure) };
-        }
+        Err(error) => return refused(cluster, "apply", &manifest, error),
     };
     let after = to_value(&after)?;
     let outcome = match &before {
@@ -260,7 +291,7 @@ pub async fn plan(
         let verb = if dry_run == DryRun::No { "applying" } else { "comparing" };
         narrator.tell(Event::now(format!("{verb} {}", stage.name)));
         let begin = all.len();
-        let mut answers = futures::stream::iter(&stage.objects)
+        let answers = futures::stream::iter(&stage.objects)
             .map(|manifest| async move {
                 match one(cluster, manifest, dry_run).await {
                     // What only the plan itself brings is not there in a dry run: the object cannot be validated.
@@ -276,15 +307,7 @@ pub async fn plan(
                 }
             })
             .buffered(AT_ONCE);
-        while let Some(answer) = answers.next().await {
-            let applied = answer?;
-            each(&applied);
-            if dry_run == DryRun::No && applied.outcome.is_change() {
-                narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
-            }
-            all.push(applied);
-        }
-        drop(answers);
+        all.extend(told(answers, dry_run, narrator, &mut each).await?);
         if dry_run == DryRun::No {
             for applied in &all[begin..] {
                 if applied.manifest.kind() == "CustomResourceDefinition" {
@@ -292,6 +315,30 @@ pub async fn plan(
                 }
             }
         }
+    }
+    Ok(all)
+}
+
+/// Collects the answers about objects in their order. `each` hears of every object as soon as its turn has come, and changes
+/// are told as done.
+///
+/// # Errors
+/// The first failure in this order; what comes after it is not begun any more.
+pub async fn told(
+    answers: impl Stream<Item = Result<Applied, Failure>>,
+    dry_run: DryRun,
+    narrator: &dyn Narrator,
+    mut each: impl FnMut(&Applied),
+) -> Result<Vec<Applied>, Failure> {
+    let mut answers = pin!(answers);
+    let mut all = Vec::new();
+    while let Some(answer) = answers.next().await {
+        let applied = answer?;
+        each(&applied);
+        if dry_run == DryRun::No && applied.outcome.is_change() {
+            narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
+        }
+        all.push(applied);
     }
     Ok(all)
 }

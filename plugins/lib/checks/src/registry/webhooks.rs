@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
         happens: "The hub's operator, which renews them, did not run for six days or more, or may not write the Secret; or a hub was \
                   restored from an old backup. Of one that is not valid yet: the operator's clock is ahead of the API server's.",
         mend: "Bring the operator up, or restart it: it makes a new certificate at once, and the webhook reads it within minutes. If it \
-               does not, delete the Secret that the evidence names: the operator makes it anew. One that is not valid yet the operator \
+               does not, delete the Secret that the evidence names: the operator writes a new one. One that is not valid yet the operator \
                takes for good: set the clock right on the nodes that it runs on, and delete the Secret. Then look at the rest by \
                `kubectl ocm tls-check`.",
         mended: "`kubectl ocm tls-check` shows a later end, and `kubectl annotate managedcluster NAME a=b --dry-run=server` is not refused.",

@@ -32,8 +32,6 @@ const GROUP: &str = "addon.open-cluster-management.io";
 const AT_ONCE: usize = 8;
 /// Each right is asked for one by one: of more objects, for all at once.
 const ONE_BY_ONE: usize = 10;
-/// How often an object is read and changed that others change at the same time.
-const TRIES: u32 = 8;
 
 /// What refers to the configurations.
 #[derive(Clone, Debug)]
@@ -351,39 +349,17 @@ async fn change_all(
     let dry_run = request.mode.dry_run();
     narrator.tell(Event::now(if dry_run == DryRun::No { "changing add-ons" } else { "comparing add-ons" }));
     let ConfigPlan { lives, seen, .. } = planned;
-    let mut answers = futures::stream::iter(lives).map(|live| change_one(hub, request, live, seen)).buffered(AT_ONCE);
-    let mut all = Vec::new();
-    while let Some(answer) = answers.next().await {
-        let applied = answer?;
-        each(&applied);
-        if dry_run == DryRun::No && applied.outcome.is_change() {
-            narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
-        }
-        all.push(applied);
-    }
-    Ok(all)
+    let answers = futures::stream::iter(lives).map(|live| change_one(hub, request, live, seen)).buffered(AT_ONCE);
+    apply::told(answers, dry_run, narrator, each).await
 }
 
 /// What is set is applied; what others have written goes, too, of what is unset, so that it is no apply. Either is sent to the
 /// version that it was planned for: a list of configurations is replaced as a whole.
 async fn change_one(hub: &Cluster, request: &ConfigRequest, live: &Value, seen: &Seen) -> Result<Applied, Failure> {
     let dry_run = request.mode.dry_run();
-    let (mut live, mut tries) = (live.clone(), 1);
-    if let Change::Set(_) = request.change {
-        return apply::planned(hub, live, &|live| request.planned(live, seen), dry_run).await;
-    }
-    loop {
-        let manifest = request.planned(&live, seen)?;
-        if manifest.body()["spec"] == live["spec"] {
-            return Ok(Applied { before: Some(live.clone()), after: live, ..row(manifest, Outcome::Unchanged) });
-        }
-        match apply::changed(hub, &manifest, live, dry_run).await {
-            // The hub writes to it while it rolls something out.
-            Err(failure) if failure.reason == Reason::Conflict && tries < TRIES => {
-                live = apply::read(hub, &manifest).await?.ok_or(failure)?;
-                tries += 1;
-            }
-            answer => return answer,
-        }
+    let plan = |live: &Value| request.planned(live, seen);
+    match request.change {
+        Change::Set(_) => apply::planned(hub, live.clone(), &plan, dry_run).await,
+        Change::Unset(_) => apply::replanned(hub, live.clone(), &plan, dry_run).await,
     }
 }

@@ -8,11 +8,11 @@ use ocm_api::{ManagedClusterAddOn, Manifest};
 use ocm_core::addon::{AddOnOptions, Several, manifest, placements, several_in, unsupported};
 use ocm_core::plan::{Applied, Mode, Plan, Stage};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
-use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right};
+use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
-use crate::deliveries::{Waited, look_first, require_accepted, send, until_there};
+use crate::deliveries::{Waited, look_first, require_accepted, send_by, until_there};
 use crate::objects::{Sought, objects};
 use crate::observe::registration::not_a_hub;
 
@@ -85,20 +85,15 @@ pub async fn enable(
     }
     let planned: Vec<Manifest> = plan.objects().cloned().collect();
     let found = look_first(hub, &planned, *at_once).await?;
-    for (manifest, live) in found.iter().filter_map(|found| Some((&found.manifest, found.live.as_ref()?))) {
-        let (name, cluster) = (manifest.name(), manifest.namespace().unwrap_or_default());
-        let several = several_in(&options.configs, &live["spec"]["configs"]);
-        refuse_several(name, &format!("add-on {name:?} of cluster {cluster:?}"), several)?;
-    }
-    let manifests: Vec<Manifest> = found
-        .iter()
-        .map(|found| {
-            let cluster = found.manifest.namespace().unwrap_or_default();
-            manifest(found.manifest.name(), cluster, options, found.live.as_ref())
-        })
-        .collect();
+    let manifests = found.iter().map(|found| on_live(&found.manifest, found.live.as_ref(), options));
+    let manifests: Vec<Manifest> = manifests.collect::<Result<_, _>>()?;
     let dry_run = request.mode.dry_run();
-    let answers = send(hub, &manifests, (dry_run, *at_once), narrator, each).await;
+    // The list of configurations is replaced as a whole: it is made of exactly the version that it is sent to.
+    let one = async |index: usize, planned: &Manifest| match found.get(index).and_then(|found| found.live.clone()) {
+        Some(live) => apply::planned(hub, live, &|live| on_live(planned, Some(live), options), dry_run).await,
+        None => apply::one(hub, planned, dry_run).await,
+    };
+    let answers = send_by(&one, &manifests, (dry_run, *at_once), narrator, each).await;
     let place = |manifest: &Manifest| (manifest.namespace().unwrap_or_default().to_owned(), manifest.name().to_owned());
     let sent = manifests.iter().map(place).zip(answers);
     let sent: Vec<(String, String, Result<Applied, Failure>)> =
@@ -113,6 +108,16 @@ pub async fn enable(
         None => None,
     };
     Ok(AddOnsEnabled { sent, waited })
+}
+
+/// The planned ManagedClusterAddOn, with the configurations that the live one refers to besides.
+fn on_live(planned: &Manifest, live: Option<&Value>, options: &AddOnOptions) -> Result<Manifest, Failure> {
+    let (name, cluster) = (planned.name(), planned.namespace().unwrap_or_default());
+    if let Some(live) = live {
+        let several = several_in(&options.configs, &live["spec"]["configs"]);
+        refuse_several(name, &format!("add-on {name:?} of cluster {cluster:?}"), several)?;
+    }
+    Ok(manifest(name, cluster, options, live))
 }
 
 fn rights(request: &EnableRequest, plan: &Plan) -> Vec<Right> {

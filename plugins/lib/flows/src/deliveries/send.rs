@@ -23,12 +23,24 @@ pub(crate) async fn send(
     narrator: &dyn Narrator,
     each: &dyn Fn(&Applied),
 ) -> Vec<Result<Applied, Failure>> {
+    let one = async |_, manifest: &Manifest| apply::one(hub, manifest, dry_run).await;
+    send_by(&one, manifests, (dry_run, at_once), narrator, each).await
+}
+
+/// As [`send`], where `apply` says how one is applied: it gets the object and its place among them.
+pub(crate) async fn send_by(
+    apply: &impl AsyncFn(usize, &Manifest) -> Result<Applied, Failure>,
+    manifests: &[Manifest],
+    (dry_run, at_once): (DryRun, usize),
+    narrator: &dyn Narrator,
+    each: &dyn Fn(&Applied),
+) -> Vec<Result<Applied, Failure>> {
     let verb = if dry_run == DryRun::No { "applying" } else { "comparing" };
-    let mut answers = futures::stream::iter(manifests)
-        .map(async |manifest| {
+    let mut answers = futures::stream::iter(manifests.iter().enumerate())
+        .map(async |(index, manifest)| {
             let cluster = manifest.namespace().unwrap_or_default();
             narrator.tell(Event::now(format!("{verb} {} of cluster {cluster:?}", manifest.reference())));
-            apply::one(hub, manifest, dry_run).await
+            apply(index, manifest).await
         })
         .buffered(at_once);
     let mut all = Vec::new();
