@@ -12,9 +12,8 @@ use ocm_core::addon::{
     referring, several_at, several_in,
 };
 use ocm_core::cluster_sets::decided_for;
-use ocm_core::leave::row;
 use ocm_core::plan::{Applied, Mode, Plan, Stage};
-use ocm_core::{DryRun, Event, Failure, Narrator, Outcome, Reason, Remedy};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
 use serde_json::{Value, json};
