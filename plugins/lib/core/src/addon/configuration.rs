@@ -231,7 +231,7 @@ pub(super) fn text<'a>(object: &'a Value, member: &str) -> &'a str {
     object[member].as_str().unwrap_or_default()
 }
 
-fn kind_of(config: &Value) -> String {
+pub(super) fn kind_of(config: &Value) -> String {
     named_kind(text(config, "resource"), text(config, "group"))
 }
 

@@ -8,6 +8,8 @@ use ocm_api::names::{annotations, namespaces};
 use ocm_api::{ManagedClusterAddOn, Manifest};
 use serde_json::{Value, json};
 
+use super::configuration::{kind_and_object, kind_of};
+
 const GROUP: &str = "addon.open-cluster-management.io";
 
 /// What is said of an add-on of a cluster; what is not stays as it is.
@@ -102,17 +104,16 @@ pub(super) fn united(configs: &[AddOnConfig], live: Option<&Value>) -> Vec<Value
     all
 }
 
-/// Kinds of configuration that a definition does not name, `RESOURCE.GROUP`. Upstream:
-/// `ClusterManagementAddOnSpec.supportedConfigs`.
-pub fn unsupported(definition: &Value, configs: &[AddOnConfig]) -> Vec<String> {
+/// Kinds of configuration that a definition names, `RESOURCE.GROUP`. Upstream: `ClusterManagementAddOnSpec.supportedConfigs`.
+pub fn supported(definition: &Value) -> Vec<String> {
     let supported = definition["spec"]["supportedConfigs"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let is_supported = |config: &&AddOnConfig| {
-        supported.iter().any(|kind| {
-            kind["resource"] == config.resource.as_str() && kind["group"].as_str().unwrap_or_default() == config.group
-        })
-    };
-    let unsupported = configs.iter().filter(|config| !is_supported(config));
-    unsupported.map(|config| format!("{}.{}", config.resource, config.group).trim_end_matches('.').to_owned()).collect()
+    supported.iter().map(kind_of).collect()
+}
+
+/// Kinds of configuration that a definition does not name, `RESOURCE.GROUP`.
+pub fn unsupported(definition: &Value, configs: &[AddOnConfig]) -> Vec<String> {
+    let supported = supported(definition);
+    configs.iter().map(|config| kind_and_object(config).0).filter(|kind| !supported.contains(kind)).collect()
 }
 
 /// Whether the hub's add-on manager installs an add-on and rolls out its configurations, and no controller of its own does.

@@ -14,7 +14,7 @@ pub use configuration::{
     unused_template,
 };
 pub use defined::{DefinitionOptions, definition_plan, template_name};
-pub use enabled::{AddOnOptions, is_hubs, manifest, parse_config, placements, takes_one, unsupported};
+pub use enabled::{AddOnOptions, is_hubs, manifest, parse_config, placements, supported, takes_one, unsupported};
 pub use places::{
     Place, Several, Unwanted, addon_loses_template, addon_without, definition_loses_template, definition_without,
     has_default_template, keep_configurations, kept_templates, of_kind, referred, referring, several_at, several_in,

@@ -9,7 +9,7 @@ use ocm_api::{ClusterManagementAddOn, ManagedClusterAddOn, Manifest};
 use ocm_core::addon::{
     AddOnOptions, Configured, Place, TakenAway, Unwanted, addon_loses_template, addon_without,
     definition_loses_template, definition_without, has_default_template, kind_and_object, manifest, placements,
-    referring, several_at, several_in,
+    referring, several_at, several_in, supported,
 };
 use ocm_core::cluster_sets::decided_for;
 use ocm_core::plan::{Applied, Mode, Plan, Stage};
@@ -19,7 +19,7 @@ use ocm_kube::{Cluster, apply};
 use serde_json::{Value, json};
 
 use super::effect::{rights_to_see, until_in_effect};
-use super::enable::{refuse_several, require_taken};
+use super::enable::{refuse_several, require_taken, takes_none};
 use super::referrers::{defined, on_clusters, place_told};
 use super::status::{AddOnStatus, decided};
 use crate::cluster_sets::named;
@@ -234,9 +234,25 @@ pub async fn plan_configure(
         _ => BTreeMap::new(),
     };
     let seen = Seen { definition, selected };
+    if let Change::Unset(unwanted) = change {
+        require_known(request, unwanted, &lives, &seen)?;
+    }
     let manifests: Vec<Manifest> =
         lives.iter().map(|live| request.planned(live, &seen)).collect::<Result<_, Failure>>()?;
     Ok(ConfigPlan { plan: Plan::new([Stage::new("add-ons", manifests)]), lives, seen })
+}
+
+/// Refuses to take away what is of a kind that the add-on neither takes nor refers to: nothing would happen, and nobody would
+/// see that the kind is mistyped.
+fn require_known(request: &ConfigRequest, unwanted: &[Unwanted], lives: &[Value], seen: &Seen) -> Result<(), Failure> {
+    let supported = supported(&seen.definition);
+    let is_there = |one: &Unwanted| {
+        let without = |live: &Value| request.without(live, std::slice::from_ref(one), seen);
+        lives.iter().any(|live| without(live).map_or(true, |manifest| manifest.body()["spec"] != live["spec"]))
+    };
+    let unknown = unwanted.iter().filter(|one| !supported.contains(&one.kind()) && !is_there(one));
+    let unknown: Vec<String> = unknown.map(Unwanted::kind).collect();
+    if unknown.is_empty() { Ok(()) } else { Err(takes_none(&request.name, &seen.definition, &unknown)) }
 }
 
 /// The clusters of each placement by which the hub installs an add-on.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt};
 use ocm_api::addon::AddOnConfig;
 use ocm_api::{ManagedClusterAddOn, Manifest};
-use ocm_core::addon::{AddOnOptions, Several, manifest, placements, several_in, unsupported};
+use ocm_core::addon::{AddOnOptions, Several, manifest, placements, several_in, supported, unsupported};
 use ocm_core::plan::{Applied, Mode, Plan, Stage};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::access::{self, Right};
@@ -179,12 +179,15 @@ fn check(
 /// Refuses configurations of kinds that an add-on does not take.
 pub(super) fn require_taken(name: &str, definition: &Value, configs: &[AddOnConfig]) -> Result<(), Failure> {
     let unsupported = unsupported(definition, configs);
-    if unsupported.is_empty() {
-        return Ok(());
-    }
-    let sentence = format!("add-on {name:?} takes no configuration of {}: nothing was changed", unsupported.join(", "));
-    Err(Failure::refused(sentence)
-        .hint(format!("see which it takes: kubectl get clustermanagementaddon {name} -o yaml")))
+    if unsupported.is_empty() { Ok(()) } else { Err(takes_none(name, definition, &unsupported)) }
+}
+
+/// A refusal of configurations of kinds that an add-on does not take.
+pub(super) fn takes_none(name: &str, definition: &Value, kinds: &[String]) -> Failure {
+    let supported = supported(definition);
+    let takes = if supported.is_empty() { "nothing".to_owned() } else { supported.join(", ") };
+    Failure::refused(format!("add-on {name:?} takes no configuration of {}: nothing was changed", kinds.join(", ")))
+        .hint(format!("it takes {takes}"))
 }
 
 /// Refuses a configuration that could take the place of several. `what` refers to these, for people.
