@@ -122,7 +122,7 @@ pub(crate) struct TroubleshootArgs {
     #[arg(long, value_name = "IMAGE", requires = "in_cluster")]
     pub(crate) in_cluster_image: Option<String>,
 
-    /// Write what was seen to a file for others, without values of Secrets
+    /// Write what was seen, and the last lines of logs, to a file for others, without values of Secrets
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) bundle: Option<PathBuf>,
     /// Judge what a bundle, a must-gather or files of kubectl hold instead of looking at clusters: a file, an archive or a

@@ -7,6 +7,7 @@ use ocm_checks::judge::Report;
 use ocm_checks::snapshot::{FORMAT, HubSide, ManagedSide, Observed, Snapshot};
 use ocm_core::Failure;
 use ocm_dump::LARGEST;
+use ocm_flows::observe::logs::ContainerLog;
 use serde::{Deserialize, Serialize};
 
 /// The kind of document.
@@ -20,6 +21,8 @@ struct Written<'a> {
     version: &'static str,
     snapshot: &'a Snapshot,
     report: &'a Report,
+    /// For people: nothing reads them again.
+    logs: &'a [ContainerLog],
 }
 
 #[derive(Deserialize)]
@@ -35,10 +38,15 @@ struct Head {
 
 /// Writes a bundle that only its owner may read. A file that is there stays as it is. Returns why it will not be read again,
 /// if it is too large for that.
-pub(crate) fn write(path: &Path, snapshot: &Snapshot, report: &Report) -> Result<Option<String>, Failure> {
+pub(crate) fn write(
+    path: &Path,
+    snapshot: &Snapshot,
+    report: &Report,
+    logs: &[ContainerLog],
+) -> Result<Option<String>, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::other(format!("cannot write {}", path.display())).because(error);
-    let bundle = Written { kind: KIND, version: ocm_cli::VERSION, snapshot, report };
+    let bundle = Written { kind: KIND, version: ocm_cli::VERSION, snapshot, report, logs };
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

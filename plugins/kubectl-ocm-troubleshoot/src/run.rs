@@ -11,6 +11,7 @@ use ocm_checks::snapshot::Snapshot;
 use ocm_cli::{Stop, Ui, options};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, Reason, nearest};
 use ocm_flows::in_cluster::InCluster;
+use ocm_flows::observe::logs::logs;
 use ocm_flows::troubleshoot::{Sides, side_of};
 use ocm_kube::{Connection, HubArgs, connect};
 
@@ -118,12 +119,20 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
     report.notes.iter().for_each(|note| ui.tell(Event::note(note.clone())));
     fix::advertise(&ui, output, &snapshot, &report);
     if let Some(file) = file {
-        let unreadable = bundle::write(&file, &snapshot, &report)?;
+        ui.tell(Event::now("reading logs"));
+        let Sides { hub, managed } = &looks.sides;
+        let logs = logs(hub.as_ref(), managed.as_ref(), &snapshot).await;
+        let unreadable = bundle::write(&file, &snapshot, &report, &logs)?;
         ui.tell(Event::note(format!(
             "wrote {}: without values of Secrets and without what looks like a credential, but with names, addresses and \
-             last log lines; read it before you pass it on",
+             log lines, which may name other clusters; read it before you pass it on",
             file.display()
         )));
+        let missing = logs.iter().filter(|log| log.log.read().is_none()).count();
+        if missing > 0 {
+            let all = words::count(logs.len(), "log");
+            ui.tell(Event::note(format!("{missing} of {all} could not be read: `logs` in the file says why")));
+        }
         if let Some(why) = unreadable {
             ui.tell(Event::warning(format!("--from will not read {}: {why}", file.display())));
         }

@@ -368,7 +368,7 @@ async fn last_words(cluster: &Cluster, namespace: &str, pod: &str, spoken: &Spok
 }
 
 /// Whether a log is the kubelet's word that there is none any more: it says so in the log's place.
-fn is_excuse(log: &str) -> bool {
+pub(crate) fn is_excuse(log: &str) -> bool {
     log.starts_with("failed to try resolving symlinks") || log.starts_with("unable to retrieve container logs")
 }
 

@@ -2,6 +2,7 @@
 
 pub mod conversion;
 pub mod hub;
+pub mod logs;
 pub mod managed;
 pub mod registration;
 pub mod snapshot;
