@@ -154,7 +154,7 @@ fn known<'a, T>(of: &'a Observed<T>, workloads: fn(&'a T) -> &'a [Workload]) -> 
     }
 }
 
-/// The containers of the pods of these Deployments. Whose log is not asked for yet has one.
+/// The containers of the pods of these Deployments: their logs are to be read, or say already why there is none.
 async fn containers(
     cluster: &Cluster,
     (side, namespace): Place<'_>,
@@ -184,12 +184,11 @@ async fn containers(
 
 /// Whether a pod is one of a Deployment: a ReplicaSet is named after both.
 fn is_of(pod: &Pod, deployment: &str) -> bool {
-    let hash = pod.metadata.labels.as_ref().and_then(|labels| labels.get("pod-template-hash"));
-    let owners = || pod.metadata.owner_references.iter().flatten();
-    hash.is_some_and(|hash| {
-        let set = format!("{deployment}-{hash}");
-        owners().any(|owner| owner.kind == "ReplicaSet" && owner.name == set)
-    })
+    let labels = pod.metadata.labels.as_ref();
+    let Some(hash) = labels.and_then(|labels| labels.get("pod-template-hash")) else { return false };
+    let set = format!("{deployment}-{hash}");
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    owners.any(|owner| owner.kind == "ReplicaSet" && owner.name == set)
 }
 
 /// The logs that the containers of a pod have, or why they have none.
@@ -215,7 +214,7 @@ fn of_container(own: &ContainerLog, status: &ContainerStatus) -> Vec<ContainerLo
     let has_ended = status.last_state.as_ref().is_some_and(|state| state.terminated.is_some());
     let state = status.state.clone().unwrap_or_default();
     let earlier = has_ended.then(|| ContainerLog { previous: true, ..own.clone() });
-    // Of a container that waits the kubelet gives the log of the instance before.
+    // Of a container that waits the kubelet would give the log of the instance before once more.
     let is_started = state.running.is_some() || state.terminated.is_some();
     let present = is_started.then(|| own.clone());
     let found: Vec<ContainerLog> = earlier.into_iter().chain(present).collect();
