@@ -291,6 +291,82 @@ fn credentials_in_words_of_others_are_in_no_output_and_in_no_bundle() {
     }
 }
 
+/// A pod of the hub's registration controller.
+fn controller(name: &str, status: &Value) -> Value {
+    json!({"metadata": {"name": name, "labels": {"pod-template-hash": "1a"}, "ownerReferences": [{"apiVersion": "apps/v1",
+            "kind": "ReplicaSet", "name": "cluster-manager-registration-controller-1a", "uid": "u"}]},
+        "spec": {"nodeName": "n", "containers": []}, "status": status})
+}
+
+#[test]
+fn logs_are_in_a_bundle_without_credentials_and_make_no_difference_to_its_report() {
+    const KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgs3cr3t0123456789";
+    let status = |state: Value, last: Value| {
+        json!({"phase": "Running", "containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": true,
+            "restartCount": 1, "state": state, "lastState": last}]})
+    };
+    let pods = [
+        controller("restarted", &status(json!({"running": {}}), json!({"terminated": {"exitCode": 1}}))),
+        controller("closed", &status(json!({"running": {}}), json!({}))),
+        controller("waiting", &status(json!({"waiting": {"reason": "ContainerCreating"}}), json!({}))),
+        controller("pending", &json!({"phase": "Pending"})),
+        // One of somebody else.
+        json!({"metadata": {"name": "other"}, "spec": {"containers": []}, "status": {"phase": "Running"}}),
+    ];
+    let lines = |lines: &[&str]| Reply::Lines(lines.iter().map(|line| (*line).to_owned()).collect());
+    let server = Server::start(move |_, asked| {
+        let has = |part: &str| asked.line.contains(part);
+        match () {
+            () if has("/namespaces/open-cluster-management-hub/pods?") => list("Pod", &pods, None),
+            () if has("/pods/closed/log?") => forbidden("pods \"closed\""),
+            () if has("/pods/restarted/log?") && has("previous=true") => {
+                lines(&["before", "-----BEGIN PRIVATE KEY-----", KEY, "s3cr3t==", "-----END PRIVATE KEY-----", "after"])
+            }
+            () if has("/pods/restarted/log?") => lines(&[
+                "Authorization: Bearer s3cr3t0123456789-abcdef",
+                "Get \"https://me:s3cr3t@hub:6443\": EOF",
+                "token eyJhbGciOiJSUzI1NiJ9.eyJzM2NyM3QiOiJzM2NyM3QifQ.s3cr3t",
+            ]),
+            () => hub(asked),
+        }
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let is_log = |line: &String| line.contains("/log?");
+    let plain = troubleshoot(&cli, &["c0001", "--context", "hub"]);
+    assert!(plain.exit == 0 && !server.lines().iter().any(is_log), "{plain}");
+    let file = cli.home().join("bundle.json");
+    let live = troubleshoot(&cli, &["c0001", "--context", "hub", "--bundle", &file.display().to_string()]);
+    assert!(live.exit == 0 && live.stdout == plain.stdout, "{live}");
+    assert!(live.stderr.contains("could not be read: `logs` in the file says why"), "{live}");
+    let asked: Vec<String> = server.lines().into_iter().filter(is_log).collect();
+    assert_eq!(asked.len(), 3, "{asked:#?}");
+    assert!(asked.iter().all(|line| line.contains("tailLines=") && line.contains("limitBytes=")), "{asked:#?}");
+
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    assert!(!text.contains("s3cr3t") && !text.contains("MIGHAgEA"), "{text}");
+    let mut bundle: Value = serde_json::from_str(&text).expect("JSON");
+    let logs = bundle["logs"].as_array().cloned().expect("it has logs");
+    let of = |pod: &str| logs.iter().filter(|log| log["pod"] == pod).collect::<Vec<_>>();
+    let [earlier, present] = of("restarted")[..] else { panic!("{logs:#?}") };
+    assert_eq!(earlier["log"]["read"], json!(["before", "[redacted]", "after"]));
+    assert_eq!((&earlier["previous"], &present["previous"]), (&json!(true), &Value::Null));
+    assert_eq!(present["log"]["read"].as_array().map(Vec::len), Some(3), "{present}");
+    let trouble = |pod: &str| of(pod)[0]["log"]["trouble"].clone();
+    assert_eq!(trouble("closed")["rule"]["resource"], "pods/log", "{logs:#?}");
+    assert_eq!(trouble("waiting")["message"], "the container was not started: ContainerCreating");
+    assert_eq!(trouble("pending")["message"], "the pod is Pending, and none of its containers was started");
+    assert!(of("other").is_empty(), "{logs:#?}");
+    assert!(logs.iter().any(|log| log["deployment"] == "cluster-manager" && log["log"]["trouble"].is_object()));
+
+    // Bundles without logs, as they were before, are read, too.
+    bundle.as_object_mut().and_then(|bundle| bundle.remove("logs")).expect("it had logs");
+    let without = cli.write("without.json", &bundle.to_string());
+    for file in [file, without] {
+        let run = troubleshoot(&cli, &["--context", "hub", "--from", &file.display().to_string()]);
+        assert_eq!((run.exit, run.stdout), (0, live.stdout.clone()));
+    }
+}
+
 #[test]
 fn what_may_not_be_read_makes_the_outcome_inconclusive_and_names_the_right() {
     let server = Server::start(|_, asked| match asked.line.contains("/leases?") {

@@ -283,7 +283,9 @@ fn no_secret_is_told(cluster: &Cluster, hub: &Cluster, name: &str) {
     }
     let said = look(cluster, hub, name, &["--bundle", &bundle.display().to_string()]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    told.push(("bundle".to_owned(), fs::read_to_string(&bundle).expect("it was written")));
+    let written = fs::read_to_string(&bundle).expect("it was written");
+    has_logs(&written);
+    told.push(("bundle".to_owned(), written));
     for (where_, text) in &told {
         for canary in &canaries {
             let encoded = STANDARD.encode(canary);
@@ -296,6 +298,23 @@ fn no_secret_is_told(cluster: &Cluster, hub: &Cluster, name: &str) {
     let elsewhere =
         run(kubectl_ocm("troubleshoot", Path::new("/nowhere")).args([KNOWN, "--from", &bundle.display().to_string()]));
     assert_eq!((elsewhere.code, elsewhere.stdout), (Some(0), said.stdout));
+}
+
+/// The logs of both sides are in a bundle.
+fn has_logs(bundle: &str) {
+    let bundle: Value = serde_json::from_str(bundle).expect("JSON");
+    let logs = bundle["logs"].as_array().expect("it has logs");
+    for (side, deployment) in [
+        ("hub", "cluster-manager"),
+        ("hub", "cluster-manager-registration-controller"),
+        ("managed", "klusterlet"),
+        ("managed", "klusterlet-registration-agent"),
+        ("managed", "klusterlet-work-agent"),
+    ] {
+        let is_read = |log: &Value| log["log"]["read"].as_array().is_some_and(|lines| !lines.is_empty());
+        let found = logs.iter().any(|log| log["side"] == side && log["deployment"] == deployment && is_read(log));
+        assert!(found, "no log of {deployment}: {logs:#?}");
+    }
 }
 
 /// A kubeconfig with a token.
