@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ocm_policy_abi::{Operation, Request};
+use ocm_policy_abi::{Csr, Operation, Request};
+use ocm_rules::identity::Identity;
 use serde_json::Value;
 
 use crate::review::{asked_by, cluster_of, clusters_of_csr};
@@ -10,18 +11,23 @@ use crate::review::{asked_by, cluster_of, clusters_of_csr};
 /// The approval with breakGlass by which whoever makes this request may approve or accept what policies refuse; none: no
 /// policy is passed over.
 ///
-/// `uid` is that of the ManagedCluster which the hub has of the name. `approvals` are facts, as
-/// [`evidence::approval`](crate::evidence::approval) has them, of approvals whose authors are proved.
+/// `uid` is that of the ManagedCluster which the hub has of the name, and `requests` are the certificate requests that name
+/// it. `approvals` are facts, as [`evidence::approval`](crate::evidence::approval) has them, of approvals whose authors are
+/// proved.
 ///
-/// It is the author's own, for this cluster and for who asks for its certificate, and has not ended. Where several are,
-/// it is the one that ends last.
+/// It is the author's own, for this cluster and for somebody else who asks for its certificate, and has not ended. Where
+/// several are, it is the one that ends last.
+///
+/// An acceptance does not tell who asked for the certificate. It counts only for whom the approval names: that user is among
+/// those who ask, where anybody does, and nobody else was given a certificate. Whoever else still waits gets none by it.
 pub fn break_glass_approval<'a>(
     request: &Request<'_>,
     uid: &str,
+    requests: &[Csr<'_>],
     approvals: impl IntoIterator<Item = &'a Value>,
 ) -> Option<&'a Value> {
     let cluster = cluster_of(request)?;
-    match request.operation {
+    let (asking, given): (BTreeSet<&str>, BTreeSet<&str>) = match request.operation {
         Operation::Approve => {
             let csr = request.csr.as_ref()?;
             // Whoever approves a request that names two clusters lets both in.
@@ -29,21 +35,41 @@ pub fn break_glass_approval<'a>(
             if !only || csr.adds_condition.as_deref() != Some("Approved") {
                 return None;
             }
+            (BTreeSet::from([asked_by(csr)]), BTreeSet::new())
         }
-        Operation::Accept => {}
+        Operation::Accept => {
+            // The hub may know of a former one of the name still.
+            if request.cluster.as_ref()?.uid.as_deref() != Some(uid) {
+                return None;
+            }
+            let open = || requests.iter().filter(move |csr| is_open(csr, cluster));
+            let given = open().filter(|csr| matches!(&*csr.state, "Approved" | "Issued"));
+            (open().map(asked_by).collect(), given.map(asked_by).collect())
+        }
         _ => return None,
-    }
-    let requester = request.csr.as_ref().map(asked_by);
+    };
+    let asks = |requester: &str| {
+        let is_asking = asking.is_empty() || asking.contains(requester);
+        is_asking && given.iter().all(|other| *other == requester)
+    };
     let is = |approval: &Value, member: &str, text: &str| approval[member].as_str() == Some(text);
     let counts = |approval: &&Value| {
         approval["breakGlass"].as_bool() == Some(true)
             && is(approval, "approver", &request.requester.username)
             && is(approval, "cluster", cluster)
             && is(approval, "clusterUid", uid)
-            && requester.is_none_or(|requester| is(approval, "requester", requester))
+            && approval["requester"].as_str().is_some_and(|named| request.requester.username != named && asks(named))
             && approval["expires"].as_i64().is_some_and(|end| end > request.now)
     };
     approvals.into_iter().filter(counts).max_by_key(|approval| approval["expires"].as_i64())
+}
+
+/// Whether somebody who has no certificate of the cluster asks for one of its agent's, right or wrong, and was not denied.
+fn is_open(csr: &Csr<'_>, cluster: &str) -> bool {
+    let is_agents = |identity: Identity<'_>| matches!(identity, Identity::Agent { cluster: of, .. } if of == cluster);
+    !matches!(&*csr.state, "Denied" | "Failed")
+        && csr.common_names.iter().any(|name| is_agents(Identity::of(name)))
+        && Identity::of(asked_by(csr)).cluster() != Some(cluster)
 }
 
 #[cfg(test)]
@@ -78,7 +104,17 @@ mod tests {
     }
 
     fn breaks(request: &Request<'_>, approval: &Value) -> bool {
-        break_glass_approval(request, "u", [approval]).is_some()
+        break_glass_approval(request, "u", &[], [approval]).is_some()
+    }
+
+    /// A certificate request of `c1`.
+    fn asked(user: &str, state: &str) -> Csr<'static> {
+        Csr {
+            common_names: vec!["system:open-cluster-management:c1:a".into()],
+            requester: Requester { username: user.to_owned().into(), ..Requester::default() },
+            state: state.to_owned().into(),
+            ..Csr::default()
+        }
     }
 
     #[test]
@@ -91,7 +127,7 @@ mod tests {
         longer["expires"] = json!(200);
         other["approver"] = json!("bob");
         let all = [approval(), longer.clone(), other];
-        assert_eq!(break_glass_approval(&by_ann(Operation::Accept), "u", &all), Some(&longer));
+        assert_eq!(break_glass_approval(&by_ann(Operation::Accept), "u", &[], &all), Some(&longer));
     }
 
     #[test]
@@ -102,6 +138,8 @@ mod tests {
             ("approver", json!("bob")),
             ("cluster", json!("c2")),
             ("clusterUid", json!("former")),
+            ("requester", json!("ann")),
+            ("requester", Value::Null),
             ("expires", json!(99)),
             ("expires", Value::Null),
         ] {
@@ -114,7 +152,48 @@ mod tests {
         let mut other = approval();
         other["requester"] = json!("stranger");
         assert!(!breaks(&by_ann(Operation::Approve), &other), "somebody else asks");
-        assert!(break_glass_approval(&by_ann(Operation::Approve), "u", &[]).is_none());
+        assert!(break_glass_approval(&by_ann(Operation::Approve), "u", &[], &[]).is_none());
+    }
+
+    #[test]
+    fn whoever_accepts_lets_in_nobody_but_whom_the_approval_names() {
+        let (accept, approval) = (by_ann(Operation::Accept), approval());
+        let agent = |state: &str| asked("agent", state);
+        let other = |state: &str| asked("stranger", state);
+        let mut of_another = other("Issued");
+        of_another.common_names = vec!["system:open-cluster-management:c2:a".into()];
+        let renewal = asked("system:open-cluster-management:c1:a", "Issued");
+        let mut second_name = other("Issued");
+        second_name.common_names.insert(0, "system:open-cluster-management:c2:a".into());
+        for (requests, expected) in [
+            (vec![agent("Pending")], true),
+            (vec![agent("Issued")], true),
+            (vec![other("Pending")], false),
+            (vec![other("Approved")], false),
+            (vec![agent("Issued"), other("Issued")], false),
+            (vec![agent("Approved"), other("Approved")], false),
+            // It is not let in by this, and whoever approves it is asked for an approval of its own.
+            (vec![agent("Issued"), other("Pending")], true),
+            (vec![agent("Issued"), other("Denied"), other("Failed")], true),
+            (vec![other("Denied")], true),
+            (vec![agent("Issued"), of_another, renewal], true),
+            (vec![agent("Issued"), second_name], false),
+        ] {
+            let found = break_glass_approval(&accept, "u", &requests, [&approval]).is_some();
+            assert_eq!(found, expected, "{requests:?}");
+        }
+        // Of a request that is approved, its own word counts.
+        let approve = by_ann(Operation::Approve);
+        assert!(break_glass_approval(&approve, "u", &[other("Issued")], [&approval]).is_some());
+    }
+
+    #[test]
+    fn a_cluster_of_which_the_hub_knows_a_former_one_is_not_accepted_by_its_approval() {
+        let mut accept = by_ann(Operation::Accept);
+        for uid in [None, Some("new".into())] {
+            accept.cluster.as_mut().unwrap().uid = uid;
+            assert!(!breaks(&accept, &approval()));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use common::*;
 use csr_fixtures::{Fixture, Key, Kind};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use ocm_core::accept::{Chosen, Decision, Found, Help, Options, Refusal, decide, noted};
+use ocm_core::accept::{Chosen, Decision, Found, Help, Options, Refusal, another_requester, decide, noted};
 use ocm_core::csr::{Code, Request, Settings};
 use ocm_rules::claim::Namespace;
 
@@ -480,4 +480,30 @@ fn when_a_request_was_approved_is_not_known_from_times_that_cannot_be() {
     assert_eq!(at_time(Some(200), 200 + 60), lets_in, "clocks differ");
     assert_eq!(at_time(None, 9000), lets_in);
     assert_refused(&at_time(Some(200), 9000), Code::NameUsedBefore);
+}
+
+#[test]
+fn an_approval_with_break_glass_is_for_one_requester_and_nobody_else_may_hold_a_certificate() {
+    let by = |user: &str, state: Option<&str>| {
+        let mut object = asks("other", 110, &key());
+        ask_as(&mut object, user, &[], None);
+        state.iter().for_each(|state| conclude(&mut object, state));
+        Request::read(&object)
+    };
+    let own = Request::read(&concluded(asks("own", 110, &key()), "Approved"));
+    let agent = format!("system:open-cluster-management:{CLUSTER}:a1");
+    let mut of_another = by("stranger", Some("Approved"));
+    of_another.content = Request::read(&object("r", 110, &Fixture::agent("c2", "a1").pem())).content;
+    for harmless in [
+        by("stranger", None),
+        by("stranger", Some("Denied")),
+        by(BOOTSTRAP, Some("Approved")),
+        by(&agent, Some("Approved")),
+        of_another,
+    ] {
+        assert_eq!(another_requester(CLUSTER, BOOTSTRAP, &[own.clone(), harmless]), None);
+    }
+    let refusal = another_requester(CLUSTER, BOOTSTRAP, &[own, by("stranger", Some("Approved"))]).unwrap();
+    assert_eq!((refusal.code, refusal.help), (Code::SeveralRequesters, Some(Help::Request("other".to_owned()))));
+    assert!(refusal.detail.contains("request other of stranger was approved"), "{}", refusal.detail);
 }

@@ -93,6 +93,7 @@ codes! {
     ApproverGroups "A1" "An approval names groups that its author is not in."
     ApprovalRight "A1" "The author of an approval has no right to approve the registration."
     ApprovalExpiry "A1" "An approval has ended when it is given, or would count for too long."
+    SeveralRequesters "A1" "An approval with breakGlass is for one requester, and another one was given a certificate of the name."
     RequestMissing "-" "There is no certificate request to judge."
     ClusterMissing "-" "There is no managed cluster to judge."
     PreviousMissing "-" "There is nothing to compare the change with."

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use e2e_tests::accept_support::{Hub, Run, accept_binary};
+use e2e_tests::accept_support::{Ask, Hub, Run, Who, accept_binary};
 use e2e_tests::approval_support::{approval, approve, guard, in_seconds, reader};
 use e2e_tests::controller_support::{self, Controller};
 use e2e_tests::roles::{user_with, users_without_one_right};
@@ -17,11 +17,20 @@ use serde_json::{Value, json};
 
 const REASON: &str = "incident 815: the inventory is down";
 
-/// A hub on which these clusters wait and a policy refuses whatever is not called prod, but for those who break glass.
-fn refusing(name: &str, clusters: &[&str]) -> (Hub, Webhook) {
+/// A hub on which these clusters wait and a policy refuses whatever is not called prod, but for those who break glass. For the
+/// `others` a bootstrap token asks as well, and was let in, or asks alone where nobody else has joined them.
+fn refusing(name: &str, clusters: &[&str], others: &[&str]) -> (Hub, Webhook) {
     let hub = controller_support::hub(name, false);
     for cluster in clusters {
         hub.join(cluster);
+    }
+    for cluster in others {
+        if clusters.contains(cluster) {
+            hub.conclude(&hub.ask(&Ask::agent(cluster).by(Who::Token)), "approve");
+        } else {
+            hub.register(cluster);
+            hub.ask(&Ask::agent(cluster).by(Who::Token));
+        }
     }
     guard(&hub);
     let webhook = Webhook::start(&hub.cluster, &[]);
@@ -58,7 +67,7 @@ fn events(hub: &Hub, reason: &str) -> Vec<Value> {
 
 #[test]
 fn whoever_may_break_glass_accepts_past_a_policy_and_everybody_hears_of_it() {
-    let (hub, webhook) = refusing("break-glass", &["c1", "c2", "prod-1"]);
+    let (hub, webhook) = refusing("break-glass", &["c1", "c2", "prod-1"], &[]);
     let controller = Controller::start(&hub);
     let ann = user_with(&hub.cluster, "ann", &["accept.yaml", "accept-break-glass.yaml"]);
     let bob = user_with(&hub.cluster, "bob", &["accept.yaml"]);
@@ -148,8 +157,8 @@ fn whoever_may_break_glass_accepts_past_a_policy_and_everybody_hears_of_it() {
 
 #[test]
 fn nothing_else_breaks_glass() {
-    let names = ["bystander", "ordinary", "ended", "unproved"];
-    let (hub, _webhook) = refusing("break-glass-not", &names);
+    let names = ["bystander", "ordinary", "ended", "unproved", "own", "taken"];
+    let (hub, _webhook) = refusing("break-glass-not", &names, &["taken", "strange"]);
     // Whoever is the administrator may do everything but this without an approval.
     std::thread::sleep(Duration::from_secs(11));
     let ann = user_with(&hub.cluster, "ann", &["accept.yaml", "accept-break-glass.yaml"]);
@@ -178,22 +187,45 @@ fn nothing_else_breaks_glass() {
     for name in ["bystander", "ordinary", "ended"] {
         refused(name);
     }
+    // Hers lets in whom it names, and nobody else who asks for the same cluster.
+    for name in ["taken", "strange", "own"] {
+        assert_eq!(approve(&hub, &ann, &of(name, "ann", 600)).code, Some(0));
+    }
+    let accepts = |name: &str| {
+        let mut command = hub.cluster.kubectl_command();
+        let patch = r#"{"spec": {"hubAcceptsClient": true}}"#;
+        run(command.args(["patch", "managedcluster", name, "--type=merge", "--patch", patch, "--kubeconfig"]).arg(&ann))
+    };
+    until("the webhook knows of her approvals", || accepts("own").code == Some(0));
+    for name in ["taken", "strange"] {
+        let said = accepts(name);
+        assert!(said.code == Some(1) && said.stderr.contains("policy names"), "{name}: {said:?}");
+    }
+    let selector = "--selector=open-cluster-management.io/cluster-name=strange";
+    let found = hub.cluster.kubectl(&["get", "csr", selector, "--output=name"]).expect("listed");
+    hub.conclude(found.trim().rsplit('/').next().expect("one request"), "deny");
+    until("whoever was denied is in nobody's way", || accepts("strange").code == Some(0));
     // Without its guard anybody could have written it in her name.
     let said = run(e2e_tests::kubectl_ocm("uninstall", hub.cluster.kubeconfig()).args(["baseline", "--yes", "--wait"]));
     assert_eq!(said.code, Some(0), "{said:?}");
     std::thread::sleep(Duration::from_secs(2));
     refused("unproved");
-    assert!(hub.accepted().is_empty() && hub.approved().is_empty());
+    let nobody_else = || {
+        assert_eq!(hub.accepted(), ["own".to_owned(), "strange".to_owned()].into());
+        assert!(hub.approved().iter().all(|request| request.starts_with("taken-")), "{:?}", hub.approved());
+    };
+    nobody_else();
     let said = accept(&ann, &["unproved", "--break-glass", REASON]);
     assert!(said.code != 0 && said.stderr.contains("kubectl ocm install baseline"), "{said:?}");
     guard(&hub);
     std::thread::sleep(Duration::from_secs(11));
     refused("unproved");
+    nobody_else();
 }
 
 #[test]
 fn without_a_right_that_it_needs_nobody_passes() {
-    let (hub, _webhook) = refusing("break-glass-rights", &["c1"]);
+    let (hub, _webhook) = refusing("break-glass-rights", &["c1"], &[]);
     std::thread::sleep(Duration::from_secs(11));
     user_with(&hub.cluster, "all", &["accept.yaml"]);
     let users = users_without_one_right(&hub.cluster, "accept-break-glass.yaml");

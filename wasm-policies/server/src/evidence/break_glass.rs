@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ocm_policy_abi::{EvidenceSource, Query, Request};
+use ocm_policy_abi::{EvidenceSource, Operation, Query, Request};
 use ocm_policy_rules::{break_glass_approval, review};
 use serde_json::Value;
 
@@ -10,9 +10,10 @@ use super::guard;
 use super::knowledge::{Knowledge, OLDEST};
 use super::store::Store;
 
-/// What has to be followed for it: approvals with what proves them, and the clusters that they are of.
+/// What has to be followed for it: approvals with what proves them, the clusters that they are of, and who asks for those.
 pub(crate) fn queries() -> Vec<Query> {
-    [EvidenceSource::Approvals, EvidenceSource::Clusters].map(|source| Query::new("breakGlass", source, [""; 0])).into()
+    let sources = [EvidenceSource::Approvals, EvidenceSource::Clusters, EvidenceSource::Csrs];
+    sources.map(|source| Query::new("breakGlass", source, [""; 0])).into()
 }
 
 impl Knowledge {
@@ -22,8 +23,13 @@ impl Knowledge {
         let cluster = review::cluster_of(request)?;
         let live = self.find(&EvidenceSource::Clusters)?.object_of(cluster, OLDEST)?;
         let uid = live.pointer("/metadata/uid")?.as_str()?;
+        // Whoever approves a certificate request shows whose it is; whoever accepts a cluster does not.
+        let requests = match request.operation {
+            Operation::Accept => self.requests_naming(cluster).ok()?,
+            _ => Vec::new(),
+        };
         let approvals = self.approvals_with_break_glass();
-        break_glass_approval(request, uid, &approvals).cloned()
+        break_glass_approval(request, uid, &requests, &approvals).cloned()
     }
 
     /// Approvals with breakGlass whose authors are proved, as facts.

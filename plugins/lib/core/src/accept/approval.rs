@@ -7,8 +7,8 @@ use ocm_api::{ManagedCluster, RegistrationApproval};
 use ocm_rules::identity;
 use serde_json::json;
 
-use super::Refusal;
-use crate::csr::Code;
+use super::{Help, Refusal};
+use crate::csr::{Code, Request, State};
 
 /// Groups that the API server gives to everybody, or to its own components. They tell nothing of a person.
 const SYSTEM: &str = "system:";
@@ -147,6 +147,23 @@ pub fn word(cluster: &ManagedCluster, requester: &str, terms: &Terms, known: &[R
         ..OwnerReference::default()
     }]);
     Word::ToGive(Box::new(approval))
+}
+
+/// Why a cluster cannot be accepted by an approval with breakGlass for this requester: a certificate of its agent was given to
+/// somebody else, who would be let in as well. `requests` are those that the hub has of the name.
+pub fn another_requester(name: &str, requester: &str, requests: &[Request]) -> Option<Refusal> {
+    let is_given = |request: &&Request| {
+        matches!(request.state, State::Approved | State::Issued)
+            && request.names_agent_of(name)
+            && identity::Identity::of(request.asked_by()).cluster() != Some(name)
+    };
+    let other = requests.iter().filter(is_given).find(|request| request.asked_by() != requester)?;
+    let detail = format!(
+        "request {} of {} was approved for this name, too, and an approval with breakGlass is for {requester} alone",
+        other.name,
+        other.asked_by()
+    );
+    Some(Refusal::new(Code::SeveralRequesters, detail, Help::Request(other.name.clone())))
 }
 
 /// Whether an approval of this approver says already what is to be said.

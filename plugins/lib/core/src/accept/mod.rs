@@ -14,7 +14,7 @@ mod noted;
 mod outcome;
 mod why;
 
-pub use approval::{Approver, Terms, Word, WrongGroups, word};
+pub use approval::{Approver, Terms, Word, WrongGroups, another_requester, word};
 pub use decide::{Chosen, Found, Options, decide, wrong};
 pub use noted::{last_end, noted};
 pub use outcome::{Decision, Help, Refusal};

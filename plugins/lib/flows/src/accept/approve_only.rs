@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Val
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
 use kube::{Api, Resource};
 use ocm_api::RegistrationApproval;
-use ocm_core::accept::{Approver, Decision, Help, Terms, Word, word};
+use ocm_core::accept::{Approver, Decision, Help, Refusal, Terms, Word, another_requester, word};
 use ocm_core::baseline::approvals::{APPROVE, BREAK_GLASS, GUARD, proves_since};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
@@ -204,20 +204,25 @@ impl Giving {
     }
 
     async fn one(&self, hub: &Cluster, candidate: &Candidate, dry_run: DryRun) -> Row {
-        let Decision::Act { .. } = candidate.decision else { return unable(candidate) };
+        let Decision::Act { accept, .. } = candidate.decision else { return unable(candidate) };
         let row = row(candidate);
         let (Some(cluster), Some(request)) = (&candidate.cluster, candidate.request()) else {
             let detail = "the hub has no request of its agent, and an approval names who asks";
             return Row { outcome: Outcome::NoRequest, detail: detail.to_owned(), help: None, ..row };
         };
         let requester = request.asked_by();
+        // The hub's webhook passes over no policy then, and to approve alone lets in nobody else.
+        if self.terms.break_glass
+            && accept
+            && let Some(refusal) = another_requester(&candidate.name, requester, &candidate.requests)
+        {
+            return refused(row, refusal);
+        }
         let same = |known: &&RegistrationApproval| Some(&known.spec.cluster.uid) == cluster.metadata.uid.as_ref();
         let mut known: Vec<RegistrationApproval> = self.known.iter().filter(same).cloned().collect();
         for _ in 0..TRIES {
             let approval = match word(cluster, requester, &self.terms, &known) {
-                Word::Refused(refusal) => {
-                    return Row { outcome: Outcome::Refused(refusal.code), detail: refusal.detail, ..row };
-                }
+                Word::Refused(refusal) => return refused(row, refusal),
                 Word::Given(approval) => return told(row, Outcome::AlreadyApproved, &approval),
                 Word::ToGive(approval) => approval,
             };
@@ -245,6 +250,11 @@ impl Giving {
         let sentence = "approvals of this cluster are written and withdrawn faster than they can be read";
         failed(candidate, &Failure::new(Reason::Conflict, sentence))
     }
+}
+
+fn refused(row: Row, refusal: Refusal) -> Row {
+    let Refusal { code, detail, help } = refusal;
+    Row { outcome: Outcome::Refused(code), detail, help: help.or(row.help), ..row }
 }
 
 /// Whether this was written by the same approver about the same cluster and who asks, as far as the API server proves.
