@@ -150,7 +150,7 @@ impl Joins {
             let refused = review::is_refused(made.request(), &made.answer);
             let joins = by_the_hub.filter(|_| !refused).map(|join| policies.join_by_the_hub(&join, &deadline));
             Ok::<_, String>(match joins {
-                None | Some(Ok(())) => Some(refused),
+                None | Some(Ok(_)) => Some(refused),
                 Some(Err(Objection::Policies(_))) => Some(true),
                 // Nothing is held, and nothing released, before it can be judged. The webhook refuses it meanwhile.
                 Some(Err(Objection::Unknown(_))) => None,

@@ -6,6 +6,7 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Request, Stage, Verdict};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,13 @@ use crate::outcome::Outcome;
 
 /// The code of the reason that stands alone where no policy has an opinion.
 pub const NOBODY_ALLOWS: &str = "NoPolicyAllows";
+
+/// Bytes of all audit annotations of an answer together.
+pub(crate) const AUDIT_BYTES: usize = 4096;
+/// So many of them are left for what an answer says of itself: verdict, policies and reasons.
+const OF_ITSELF: usize = 1024;
+/// What stands between two values of one annotation.
+const AND: &str = "; ";
 
 /// The answer of all policies together. The weakest stands first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -146,6 +154,38 @@ impl Combined {
             Answer::Error | Answer::NoOpinion => None,
         };
         self.obligations.iter().filter(move |given| Some(given.verdict) == verdict)
+    }
+
+    /// Adds what another answer about the same API request tells besides its verdict: its warnings, and its entries for the
+    /// audit log. What is the same is told once, and what this answer tells itself comes first. Of entries there are not more
+    /// than an answer has room for.
+    pub fn tell_also(&mut self, other: &Self) {
+        for warning in &other.warnings {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+        let mut bytes: usize = self.audit.iter().map(|(key, value)| key.len() + value.len()).sum();
+        for (key, value) in &other.audit {
+            let added = value.len() + key.len().max(AND.len());
+            if bytes + added > AUDIT_BYTES - OF_ITSELF {
+                continue;
+            }
+            match self.audit.entry(key.clone()) {
+                Entry::Vacant(free) => {
+                    free.insert(value.clone());
+                }
+                Entry::Occupied(own) if own.get() == value || own.get().split(AND).any(|told| told == value) => {
+                    continue;
+                }
+                Entry::Occupied(mut own) => {
+                    let own = own.get_mut();
+                    own.push_str(AND);
+                    own.push_str(value);
+                }
+            }
+            bytes += added;
+        }
     }
 }
 
@@ -344,6 +384,33 @@ mod tests {
         assert_eq!(without(&["no", "broken"]), (Answer::Hold, vec!["wait".to_owned()]));
         assert_eq!(without(&["no", "broken", "wait"]), (Answer::Allow, vec!["yes".to_owned()]));
         assert_eq!(without(&["no", "broken", "wait", "yes"]), (Answer::NoOpinion, vec![]));
+    }
+
+    #[test]
+    fn what_two_answers_to_one_request_tell_is_told_once_and_within_bounds() {
+        let told = |name: &str, warnings: &[&str], audit: &[(&str, &str)]| {
+            let audit = audit.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            let warnings = warnings.iter().map(|text| (*text).to_owned()).collect();
+            outcome(name, Ok(Decision { warnings, audit, verdict: Verdict::Allow, ..Decision::default() }))
+        };
+        let mut answer = combine(&[told("p", &["one"], &[("same", "a"), ("other", "a")])]);
+        let second = combine(&[
+            told("p", &["one", "two"], &[("same", "a"), ("other", "b"), ("new", "c")]),
+            told("q", &["one"], &[]),
+        ]);
+        // Told again, it is the same.
+        for _ in 0..2 {
+            answer.tell_also(&second);
+            let warnings: Vec<_> =
+                answer.warnings.iter().map(|given| format!("{}: {}", given.policy, given.message)).collect();
+            assert_eq!(warnings, ["p: one", "p: two", "q: one"]);
+            let audit: Vec<_> = answer.audit.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            assert_eq!(audit, ["p.new=c", "p.other=a; b", "p.same=a"]);
+        }
+        assert_eq!((answer.verdict, &answer.deciding[..]), (Answer::Allow, &["p".to_owned()][..]), "it decides alone");
+        let long = "x".repeat(AUDIT_BYTES);
+        answer.tell_also(&combine(&[told("r", &[], &[("long", &long), ("short", "d")])]));
+        assert_eq!((answer.audit.get("r.long"), answer.audit["r.short"].as_str()), (None, "d"));
     }
 
     #[test]

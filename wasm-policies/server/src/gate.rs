@@ -32,6 +32,8 @@ const LOGGED: usize = 256;
 /// The key of the audit annotation that names the approval by which policies were passed over. It is none of a policy's:
 /// those have a dot behind their names.
 const BREAK_GLASS: &str = "break-glass";
+/// What metrics and the log call a request that cannot be read.
+const UNREADABLE: &str = "unreadable";
 
 /// Answers reviews.
 pub trait Judge: Send + Sync {
@@ -44,7 +46,7 @@ pub trait Judge: Send + Sync {
     -> Review;
 
     /// Writes down what was decided, when the answer is on its way.
-    fn note(&self, _: &Final, _: Stage) {}
+    fn note(&self, _: &Decided, _: Stage) {}
 }
 
 /// Answers reviews by the policies in force.
@@ -71,7 +73,64 @@ pub struct Reviewed {
     /// The AdmissionReview, or a sentence; nothing for nobody.
     pub body: Vec<u8>,
     /// What was decided. Drop it when the answer is on its way: then the policies are made ready for the next one.
-    pub decided: Option<Box<Final>>,
+    pub decided: Option<Decided>,
+}
+
+/// What was decided about a review.
+pub enum Decided {
+    /// What policies say.
+    Judged(Box<Final>),
+    /// It is refused, and this is why: policies let it pass as far as they could be asked, and more had to be asked.
+    Unjudged(Box<Final>, String),
+    /// It is refused: nobody could be asked about it.
+    Unread(Box<Unread>),
+}
+
+impl Decided {
+    /// What policies said; none where nobody could be asked.
+    pub fn made(&self) -> Option<&Final> {
+        match self {
+            Self::Judged(made) | Self::Unjudged(made, _) => Some(made),
+            Self::Unread(_) => None,
+        }
+    }
+
+    /// Why it is refused, where it is not for what policies said.
+    fn why(&self) -> Option<&str> {
+        match self {
+            Self::Judged(_) => None,
+            Self::Unjudged(_, why) => Some(why),
+            Self::Unread(unread) => Some(&unread.why),
+        }
+    }
+}
+
+/// A request that cannot be read, as far as it can.
+pub struct Unread {
+    at: Timestamp,
+    uid: String,
+    resource: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+    requester: String,
+    dry_run: bool,
+    why: String,
+}
+
+impl Unread {
+    fn new(request: &Value, why: String) -> Self {
+        let text = |pointer: &str| request.pointer(pointer).and_then(Value::as_str).map(|text| cut(text).to_owned());
+        Self {
+            at: Timestamp::now(),
+            uid: text("/uid").unwrap_or_default(),
+            resource: text("/resource/resource"),
+            namespace: text("/namespace"),
+            name: text("/name"),
+            requester: text("/userInfo/username").unwrap_or_default(),
+            dry_run: request.get("dryRun").and_then(Value::as_bool).unwrap_or_default(),
+            why,
+        }
+    }
 }
 
 impl Gate {
@@ -107,8 +166,10 @@ impl Gate {
         };
         review::from_admission(request, &asking).map(Request::into_owned).map_err(|error| {
             let uid = request.get("uid").and_then(Value::as_str).unwrap_or_default();
-            self.metrics.count("unreadable", 403);
-            answered(&review::refusal(uid, &format!("the review cannot be read: {error}")), None)
+            self.metrics.count(UNREADABLE, 403);
+            let why = format!("the review cannot be read: {error}");
+            let answer = review::refusal(uid, &why);
+            answered(&answer, Some(Decided::Unread(Box::new(Unread::new(request, why)))))
         })
     }
 
@@ -157,23 +218,30 @@ impl Gate {
         let mut made = evaluate(self.policies.registry(), asked, &*self.knowledge, deadline);
         let mut passed_over = self.break_glass(&mut made);
         let mut refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
+        // Where policies were asked twice, one of both answers, and tells what the other one has to tell.
+        let (mut beside, mut unjudged) = (None, None);
         if let Some(also) = also.filter(|_| !refused) {
             let mut second = evaluate(self.policies.registry(), also, &*self.knowledge, deadline);
             passed_over |= self.break_glass(&mut second);
             refused = review::is_refused(second.request(), &second.answer);
             if refused {
-                made = second;
+                std::mem::swap(&mut made, &mut second);
             }
+            made.answer.tell_also(&second.answer);
+            beside = Some(second);
         }
+        let mut is_measured = false;
         if let Some(request) = by_the_hub.filter(|_| !refused) {
             match self.policies.join_by_the_hub(&request, deadline) {
-                Ok(()) => {}
-                Err(Objection::Policies(judged)) => (made, refused) = (*judged, true),
-                Err(Objection::Unknown(_)) if deadline.is_cancelled() => return self.gone(),
+                Ok(joins) => joins.iter().for_each(|joins| made.answer.tell_also(joins)),
+                Err(Objection::Policies(judged)) => {
+                    let first = std::mem::replace(&mut made, *judged);
+                    made.answer.tell_also(&first.answer);
+                    (beside, refused, is_measured) = (Some(first), true, true);
+                }
                 Err(Objection::Unknown(why)) => {
-                    self.metrics.count(request.operation.word(), 403);
-                    let said = format!("policies decide whether it joins, and cannot yet: {why}");
-                    return answered(&review::refusal(&request.id, &said), None);
+                    unjudged = Some(format!("policies decide whether it joins, and cannot yet: {why}"));
+                    refused = true;
                 }
             }
         }
@@ -182,13 +250,22 @@ impl Gate {
         if deadline.is_cancelled() {
             return self.gone();
         }
-        let answer = review::response(made.request(), &made.answer);
+        let answer = match &unjudged {
+            Some(why) => review::unjudged(made.request(), &made.answer, why),
+            None => review::response(made.request(), &made.answer),
+        };
         self.metrics.count(made.request().operation.word(), if refused { 403 } else { 200 });
         if passed_over && !refused && stage == Stage::Validating && !made.request().dry_run {
             self.metrics.break_glass_admissions.inc();
         }
-        self.metrics.measure(&made);
-        answered(&answer, Some(Box::new(made)))
+        // Joins were measured when they were asked about.
+        beside.iter().chain((!is_measured).then_some(&made)).for_each(|made| self.metrics.measure(made));
+        let made = Box::new(made);
+        let decided = match unjudged {
+            Some(why) => Decided::Unjudged(made, why),
+            None => Decided::Judged(made),
+        };
+        answered(&answer, Some(decided))
     }
 }
 
@@ -220,17 +297,25 @@ impl Judge for Gate {
     }
 
     /// Lines about what passed may be lost when nobody reads them; all others are waited for, for a while.
-    fn note(&self, made: &Final, stage: Stage) {
-        let refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
-        let passed_over = made.answer.audit.contains_key(BREAK_GLASS);
-        let differences = self.policies.compare(made);
-        let plain = !refused
-            && !passed_over
-            && differences.is_empty()
-            && made.answer.errors.is_empty()
-            && made.asked().iter().all(is_plain);
+    fn note(&self, decided: &Decided, stage: Stage) {
+        let (line, plain) = match decided {
+            Decided::Unread(unread) => (serde_json::to_string(&Line::unread(unread, stage)), false),
+            Decided::Judged(made) | Decided::Unjudged(made, _) => {
+                let is_refused = || stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
+                let refused = decided.why().is_some() || is_refused();
+                let passed_over = made.answer.audit.contains_key(BREAK_GLASS);
+                let differences = self.policies.compare(made);
+                let plain = !refused
+                    && !passed_over
+                    && differences.is_empty()
+                    && made.answer.errors.is_empty()
+                    && made.asked().iter().all(is_plain);
+                let line = Line::new(made, stage, refused, &differences).because(decided.why());
+                (serde_json::to_string(&line), plain)
+            }
+        };
         // A line is made of texts and numbers.
-        let Ok(line) = serde_json::to_string(&Line::new(made, stage, refused, &differences)) else { return };
+        let Ok(line) = line else { return };
         if !self.log.add(line, if plain { Duration::ZERO } else { LOG_WAITS }) {
             self.metrics.lost_lines.inc();
         }
@@ -248,7 +333,7 @@ fn is_plain(one: &Evaluated) -> bool {
     result.is_ok_and(|decision| matches!(decision.verdict, Verdict::Allow | Verdict::NoOpinion))
 }
 
-fn answered(review: &Value, decided: Option<Box<Final>>) -> Reviewed {
+fn answered(review: &Value, decided: Option<Decided>) -> Reviewed {
     Reviewed { status: 200, body: review.to_string().into_bytes(), decided }
 }
 
@@ -334,6 +419,35 @@ impl<'d> Line<'d> {
             break_glass: made.answer.audit.get(BREAK_GLASS).map(|name| cut(name)),
             policies: made.asked().iter().map(PolicyLine::new).collect(),
             candidates: differences.iter().map(CandidateLine::new).collect(),
+        }
+    }
+
+    /// The same where it is refused for another reason than what policies said.
+    fn because(self, why: Option<&str>) -> Self {
+        match why {
+            None => self,
+            Some(why) => Self { verdict: Answer::Error.word(), message: Some(why.to_owned()), ..self },
+        }
+    }
+
+    fn unread(unread: &'d Unread, stage: Stage) -> Self {
+        Self {
+            time: unread.at.to_string(),
+            uid: &unread.uid,
+            stage: stage.word(),
+            operation: UNREADABLE,
+            resource: unread.resource.as_deref(),
+            namespace: unread.namespace.as_deref(),
+            name: unread.name.as_deref(),
+            cluster: None,
+            requester: &unread.requester,
+            dry_run: unread.dry_run,
+            verdict: Answer::Error.word(),
+            refused: true,
+            message: Some(unread.why.clone()),
+            break_glass: None,
+            policies: Vec::new(),
+            candidates: Vec::new(),
         }
     }
 }

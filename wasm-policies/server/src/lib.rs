@@ -22,7 +22,7 @@ mod tls;
 pub mod watch;
 
 pub use evidence::Knowledge;
-pub use gate::{Gate, Judge, Review, Reviewed};
+pub use gate::{Decided, Gate, Judge, Review, Reviewed, Unread};
 pub use http::{Bounds, Health, Server, serve_health};
 pub use log::DecisionLog;
 pub use metrics::Metrics;

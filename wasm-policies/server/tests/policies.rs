@@ -6,12 +6,13 @@ mod modules;
 mod support;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ocm_api::policy::HubPolicySpec;
 use ocm_policy_abi::Stage;
 use ocm_policy_engine::Cancellation;
 use ocm_policy_rules::{Enforcement, Mode, OnError, Scope};
-use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Source, Wanted, With};
+use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Reviewed, Source, Wanted, With};
 use serde_json::{Value, json};
 use support::{Parts, names, review};
 
@@ -20,15 +21,36 @@ fn refused(parts: &Parts, name: &str) -> Option<String> {
     refused_review(parts, &review(name))
 }
 
-/// Whether what a review is about may not be, with the sentence.
-fn refused_review(parts: &Parts, review: &str) -> Option<String> {
-    let reviewed = match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None, &Cancellation::default())
-    {
+/// What is answered to a review, and what is left of it.
+fn reviewed(parts: &Parts, review: &str) -> Reviewed {
+    match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None, &Cancellation::default()) {
         Review::Answered(reviewed) => reviewed,
         Review::Waits(rest) => rest(),
-    };
-    let answer: Value = serde_json::from_slice(&reviewed.body).unwrap();
-    let response = &answer["response"];
+    }
+}
+
+/// The response to a review.
+fn response(parts: &Parts, review: &str) -> Value {
+    let answer: Value = serde_json::from_slice(&reviewed(parts, review).body).unwrap();
+    answer["response"].clone()
+}
+
+/// The line that a review leaves in the decision log.
+fn line(parts: &Parts, review: &str) -> Value {
+    parts.line.lock().unwrap().clear();
+    parts.gate.note(&reviewed(parts, review).decided.unwrap(), Stage::Validating);
+    let until = Instant::now() + Duration::from_secs(30);
+    while parts.line.lock().unwrap().is_empty() {
+        assert!(Instant::now() < until, "no line");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let line = parts.line.lock().unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+/// Whether what a review is about may not be, with the sentence.
+fn refused_review(parts: &Parts, review: &str) -> Option<String> {
+    let response = response(parts, review);
     (response["allowed"] != true).then(|| response["status"]["message"].as_str().unwrap().to_owned())
 }
 
@@ -188,7 +210,7 @@ fn compared(parts: &Parts, name: &str) -> usize {
             Review::Answered(reviewed) => reviewed,
             Review::Waits(rest) => rest(),
         };
-    parts.policies.compare(&reviewed.decided.unwrap()).len()
+    parts.policies.compare(reviewed.decided.unwrap().made().unwrap()).len()
 }
 
 fn candidate(parts: &Parts) -> CandidateState {
@@ -342,13 +364,96 @@ fn asked_about(operation: &str) -> Wanted {
 async fn whoever_creates_a_cluster_as_accepted_accepts_it() {
     let parts = support::parts();
     parts.policies.apply(&[asked_about("accept")]).await;
-    let as_accepted = |name: &str| {
-        let mut created: Value = serde_json::from_str(&review(name)).unwrap();
-        created["request"]["object"]["spec"]["hubAcceptsClient"] = true.into();
-        refused_review(&parts, &created.to_string())
-    };
+    let as_accepted = |name: &str| refused_review(&parts, &created_as_accepted(name));
     assert_eq!((refused(&parts, "dev-1"), as_accepted("prod-1")), (None, None));
     assert!(as_accepted("dev-1").unwrap().contains("denied by policy names"));
+}
+
+/// The review of a cluster that is created as accepted.
+fn created_as_accepted(name: &str) -> String {
+    let mut created: Value = serde_json::from_str(&review(name)).unwrap();
+    created["request"]["object"]["spec"]["hubAcceptsClient"] = true.into();
+    created.to_string()
+}
+
+#[tokio::test]
+async fn what_policies_say_that_are_asked_twice_about_a_request_is_all_told() {
+    let parts = support::parts();
+    let asked = |place: &str, operation: &str, mode: Mode| Wanted {
+        name: place.to_owned(),
+        enforcement: Enforcement { mode, ..Enforcement::default() },
+        ..asked_about(operation)
+    };
+    // What is told of the acceptance is told, and so is what was told of the creation.
+    let tells = [
+        asked("accept-warns", "accept", Mode::Warn),
+        asked("accept-audits", "accept", Mode::Audit),
+        asked("create-warns", "create", Mode::Warn),
+        asked("create-audits", "create", Mode::Audit),
+    ];
+    parts.policies.apply(&tells).await;
+    assert_eq!(parts.policies.failed(), []);
+    let is_told = |response: &Value| {
+        let warnings = response["warnings"].to_string();
+        ["accept-warns: would be denied", "create-warns: would be denied"].iter().all(|text| warnings.contains(text))
+            && ["accept-audits.would", "create-audits.would"]
+                .iter()
+                .all(|key| response["auditAnnotations"][key].as_str().is_some_and(|said| said.contains("denied")))
+    };
+    let passed = response(&parts, &created_as_accepted("dev-1"));
+    assert!(passed["allowed"] == true && is_told(&passed), "{passed:#}");
+    let once = response(&parts, &review("dev-1"));
+    assert_eq!(once["warnings"].as_array().map(Vec::len), Some(1), "{once:#}");
+    // Also where the second answer refuses it.
+    let refuses = asked("refuses", "accept", Mode::Enforce);
+    parts.policies.apply(&[&tells[..], &[refuses]].concat()).await;
+    let refused = response(&parts, &created_as_accepted("dev-1"));
+    assert!(refused["allowed"] == false && is_told(&refused), "{refused:#}");
+    assert_eq!(refused["auditAnnotations"]["policies"], "refuses");
+    // Each of them is counted once for each time that it was asked.
+    let metrics = parts.metrics.text();
+    for of in [r#"policy="accept-warns",operation="accept""#, r#"policy="refuses",operation="accept""#] {
+        let count = if of.contains("refuses") { 1 } else { 2 };
+        let counted = metrics.lines().find(|line| line.contains(of) && line.starts_with("ocm_policy_decisions_total"));
+        assert!(counted.is_some_and(|line| line.ends_with(&format!(" {count}"))), "{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_refused_leaves_a_line_in_the_decision_log() {
+    let parts = support::parts();
+    let audits = Enforcement { mode: Mode::Audit, ..Enforcement::default() };
+    let beside = Wanted { name: "beside".to_owned(), enforcement: audits, ..asked_about("accept") };
+    parts.policies.apply(&[names("names", "prod-*"), asked_as("joins", "join"), beside]).await;
+    let refused = |line: &Value, verdict: &str, operation: &str, message: &str| {
+        assert_eq!((&line["refused"], &line["verdict"]), (&json!(true), &json!(verdict)), "{line:#}");
+        assert_eq!(line["operation"], operation, "{line:#}");
+        assert!(line["message"].as_str().is_some_and(|text| text.contains(message)), "{line:#}");
+    };
+    refused(&line(&parts, &review("dev-1")), "deny", "create", "denied by policy names");
+    let passed = line(&parts, &review("prod-1"));
+    assert_eq!((&passed["refused"], &passed["message"]), (&json!(false), &Value::Null));
+    // Nobody knows the certificate requests of the cluster here, so whether it joins cannot be told.
+    let unjudged = line(&parts, &acceptance(HUB));
+    refused(&unjudged, "error", "accept", "policies decide whether it joins, and cannot yet: ");
+    assert_eq!((&unjudged["requester"], &unjudged["cluster"]), (&json!(HUB), &json!("prod-1")));
+    assert!(unjudged["policies"].to_string().contains("beside"), "what was decided before is told: {unjudged:#}");
+    let told = response(&parts, &acceptance(HUB));
+    assert_eq!(
+        (&told["auditAnnotations"]["verdict"], &told["auditAnnotations"]["policies"]),
+        (&json!("error"), &Value::Null)
+    );
+    // Of what cannot be read there is what can be.
+    let mut unreadable: Value = serde_json::from_str(&review("prod-1")).unwrap();
+    unreadable["request"]["object"]["spec"] = 7.into();
+    let unread = line(&parts, &unreadable.to_string());
+    refused(&unread, "error", "unreadable", "the review cannot be read: ");
+    assert_eq!((&unread["requester"], &unread["name"]), (&json!("eva"), &json!("prod-1")));
+}
+
+/// The policy about names in this place, asked about these operations alone.
+fn asked_as(place: &str, operation: &str) -> Wanted {
+    Wanted { name: place.to_owned(), ..asked_about(operation) }
 }
 
 /// The review of an acceptance by this user.

@@ -17,5 +17,5 @@ pub use request::{
     of_cluster, of_csr, request_of,
 };
 pub(crate) use request::{CLUSTER_GROUP, CLUSTERS, CSR_GROUP, CSRS, operations};
-pub use response::{is_refused, refusal, response, sentence};
+pub use response::{is_refused, refusal, response, sentence, unjudged};
 pub use value::Unusable;

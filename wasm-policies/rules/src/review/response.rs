@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use ocm_policy_abi::{Cluster, Operation, Request, Stage, Verdict};
 use serde_json::{Map, Value, json};
 
-use crate::combine::{Answer, Combined, GivenReason};
+use crate::combine::{AUDIT_BYTES, Answer, Combined, GivenReason};
 
 /// Causes of a refusal; people read the first reason, machines all of them.
 const MOST_CAUSES: usize = 16;
@@ -15,8 +15,6 @@ const MOST_WARNINGS: usize = 16;
 const WARNING_CHARACTERS: usize = 256;
 /// Characters of the sentence of a refusal.
 const MESSAGE_CHARACTERS: usize = 2048;
-/// Bytes of all audit annotations together.
-const AUDIT_BYTES: usize = 4096;
 /// How the key ends of what a policy would have decided whose word does not count.
 const WOULD: &str = ".would";
 /// Characters of the key of an audit annotation: the name of a qualified name.
@@ -110,12 +108,26 @@ pub fn response(request: &Request<'_>, answer: &Combined) -> Value {
 
 /// The AdmissionReview that refuses what cannot be asked about.
 pub fn refusal(uid: &str, why: &str) -> Value {
+    envelope(json!({"uid": uid, "allowed": false, "status": forbidden(why)}))
+}
+
+/// The AdmissionReview that refuses what policies would let pass as far as they could be asked. What they said is told.
+pub fn unjudged(request: &Request<'_>, answer: &Combined, why: &str) -> Value {
+    let mut review = response(request, answer);
+    let response = &mut review["response"];
+    response["allowed"] = json!(false);
+    response["status"] = forbidden(why);
+    // Whoever let it pass did not decide.
+    if let Some(audit) = response["auditAnnotations"].as_object_mut() {
+        audit.retain(|key, _| key != "policies" && key != "reasons");
+        audit.insert("verdict".to_owned(), json!(Answer::Error.word()));
+    }
+    review
+}
+
+fn forbidden(why: &str) -> Value {
     let message = shortened(why, MESSAGE_CHARACTERS);
-    envelope(json!({
-        "uid": uid,
-        "allowed": false,
-        "status": {"status": "Failure", "code": 403, "reason": "Forbidden", "message": message},
-    }))
+    json!({"status": "Failure", "code": 403, "reason": "Forbidden", "message": message})
 }
 
 fn envelope(response: Value) -> Value {
@@ -299,6 +311,19 @@ mod tests {
         let settings = PolicyError::Settings("the token s3cret is no number".into());
         let review = response(&asked(Operation::Accept), &combine(&[outcome("q", Err(settings))]));
         assert!(!review.to_string().contains("s3cret"), "{review}");
+    }
+
+    #[test]
+    fn what_could_not_be_judged_is_refused_with_all_that_policies_said() {
+        let decision = Decision { warnings: vec!["look".into()], verdict: Verdict::Allow, ..Decision::default() };
+        let audited = Decision { audit: [("k".to_owned(), "v".to_owned())].into_iter().collect(), ..decision };
+        let review = unjudged(&asked(Operation::Accept), &combine(&[outcome("p", Ok(audited))]), "nobody knows");
+        let expected = json!({
+            "uid": "7", "allowed": false,
+            "status": {"status": "Failure", "code": 403, "reason": "Forbidden", "message": "nobody knows"},
+            "warnings": ["p: look"], "auditAnnotations": {"verdict": "error", "p.k": "v"},
+        });
+        assert_eq!(review["response"], expected);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ocm_api::names::identity::REGISTRATION_CONTROLLER_USER;
 use ocm_policy_abi::{Csr, Operation, Request};
 use ocm_policy_engine::{Deadline, Final, Policy, PolicyError};
-use ocm_policy_rules::Mode;
 use ocm_policy_rules::review::{self, Asking};
+use ocm_policy_rules::{Combined, Mode};
 
 use super::Policies;
 
@@ -48,18 +48,26 @@ impl Policies {
 
     /// Asks about what [`Self::joins_by_the_hub`] says as about a join, once with each certificate request that the cluster may
     /// join with: whichever it is, the hub would let it in. One that has not asked yet is judged when the hub approves its request.
+    /// The answer to all of them, with what any of them tells; none: nobody has asked yet.
     ///
     /// # Errors
     /// Why it must not.
-    pub fn join_by_the_hub(&self, request: &Request<'static>, deadline: &Deadline) -> Result<(), Objection> {
+    pub fn join_by_the_hub(
+        &self,
+        request: &Request<'static>,
+        deadline: &Deadline,
+    ) -> Result<Option<Combined>, Objection> {
         let questions = self.questions(request).map_err(|error| Objection::Unknown(error.to_string()))?;
+        let mut passed: Option<Combined> = None;
         for question in questions {
-            let made = self.evaluate(question, deadline);
+            let mut made = self.evaluate(question, deadline);
             if review::is_refused(made.request(), &made.answer) {
+                passed.iter().for_each(|before| made.answer.tell_also(before));
                 return Err(Objection::Policies(Box::new(made)));
             }
+            passed.get_or_insert_with(|| made.answer.clone()).tell_also(&made.answer);
         }
-        Ok(())
+        Ok(passed)
     }
 
     fn questions(&self, request: &Request<'static>) -> Result<Vec<Request<'static>>, PolicyError> {

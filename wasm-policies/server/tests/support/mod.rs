@@ -1,7 +1,7 @@
 //! A server with nobody behind it: what tests and benchmarks share.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::{Client, Config};
 use ocm_policy_abi::LimitsAsked;
@@ -18,6 +18,9 @@ pub struct Parts {
     pub gate: Arc<Gate>,
     /// Counts.
     pub metrics: Arc<Metrics>,
+    /// The last line of the decision log.
+    #[allow(dead_code, reason = "not every program of tests looks at it")]
+    pub line: Arc<Mutex<String>>,
 }
 
 /// Makes them. No hub is there, so policies that ask for evidence answer with an error.
@@ -47,9 +50,17 @@ fn made(client: Client, folder: Option<PathBuf>) -> Parts {
     let policies = Arc::new(policies.with_modules_of(folder));
     let log = Arc::new(DecisionLog::new(4096));
     let lines = log.clone();
-    std::thread::spawn(move || lines.write(|_| ()));
+    let line = Arc::new(Mutex::new(String::new()));
+    let last = line.clone();
+    std::thread::spawn(move || {
+        lines.write(|lines| {
+            if let Some(newest) = lines.back() {
+                last.lock().unwrap_or_else(PoisonError::into_inner).clone_from(newest);
+            }
+        });
+    });
     let gate = Arc::new(Gate::new(policies.clone(), knowledge, metrics.clone(), log));
-    Parts { policies, gate, metrics }
+    Parts { policies, gate, metrics, line }
 }
 
 /// A review of a cluster that is created.
