@@ -74,7 +74,7 @@ fn is_open(csr: &Csr<'_>, cluster: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_abi::{Cluster, Csr, Requester};
+    use ocm_policy_abi::{Cluster, Requester};
     use serde_json::json;
 
     use super::*;
