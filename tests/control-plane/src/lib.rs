@@ -40,7 +40,7 @@ pub use binaries::{Binaries, binaries, binaries_observed, earlier_ocm_version, g
 pub use cluster::{Answered, Cluster, Spec, prepare_nodes, shared};
 pub use error::Error;
 pub use order::Size;
-pub use packages::packages;
+pub use packages::{packages, proxy_program};
 pub use progress::{Observer, Progress, print};
 pub use python::Package;
 #[doc(hidden)]

@@ -23,6 +23,9 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("curl", "curl"),
 ];
 
+/// The real proxy that tests go through, and the Debian package that brings it: the program without a service.
+const PROXY: (&str, &str) = ("apache2", "apache2-bin");
+
 /// Where network plugins are: Debian's package, and the place that most others use.
 const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
 
@@ -42,6 +45,20 @@ pub(crate) fn path() -> OsString {
 /// When something is missing and cannot be installed.
 pub fn packages(observe: Observer<'_>) -> Result<(), Error> {
     ensure(observe).map(drop)
+}
+
+/// The program of a real proxy that tests go through, Debian's Apache. Where it is missing it is installed, which needs root.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub fn proxy_program(observe: Observer<'_>) -> Result<PathBuf, Error> {
+    let (program, package) = PROXY;
+    let machine = Machine::this()?;
+    let found = || machine.program(program);
+    if found().is_none() {
+        install("tests of proxies need", &[package], observe, || found().is_some())?;
+    }
+    found().ok_or_else(|| Error::host(format!("{package} was installed and brings no {program}")))
 }
 
 /// Makes sure that this machine can run whole nodes; returns where the network plugins are.

@@ -6,6 +6,7 @@ pub mod attacks;
 pub mod cert_manager;
 mod command;
 pub mod controller_support;
+pub mod debian_proxy;
 mod endpoint;
 pub mod engine_support;
 pub mod fallback_support;

@@ -16,6 +16,9 @@ pub fn here() -> Result<(), String> {
     // Without the right to step back we are merely in the way of others.
     let _ = rustix::process::nice(10);
     everything(&control_plane::print)?;
+    if rustix::process::geteuid().is_root() {
+        control_plane::proxy_program(&control_plane::print).map_err(|error| error.to_string())?;
+    }
     deny::program().map(drop)
 }
 
