@@ -119,6 +119,21 @@ fn commands_reach_a_hub_through_a_proxy_of_debian_and_not_without_its_password()
             stopped(&get(hub.kubeconfig(), &proxy.url(listener, right)), proxy.address(listener), sentence);
         }
     }
+
+    // With a token. The cluster that joins is this machine's own, and is reached without a proxy.
+    let cluster = Cluster::start(&Spec::api("by-token")).expect("a cluster");
+    let (flags, bundle) = (JoinCommand::create(hub, &[]).flags(), format!("--bundle-version={}", bundle()));
+    let join = |url: &str| {
+        let mut command = kubectl_ocm("join", cluster.kubeconfig());
+        run_through(url, command.args(["by-token", &bundle, "--dry-run=client"]).args(&flags))
+    };
+    let before = proxy.connected(Listener::Password).len();
+    let said = join(&proxy.url(Listener::Password, CREDENTIALS));
+    assert!(said.code == Some(0) && said.stdout.contains("bootstrap-hub-kubeconfig"), "{said:?}");
+    assert!(proxy.connected(Listener::Password).len() > before, "nobody went through it");
+    for (wrong, sentence) in WRONG {
+        stopped(&join(&proxy.url(Listener::Password, wrong)), proxy.address(Listener::Password), sentence);
+    }
 }
 
 #[test]
