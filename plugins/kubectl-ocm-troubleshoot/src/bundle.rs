@@ -36,6 +36,18 @@ struct Head {
     kind: String,
 }
 
+/// Refuses a file that is there, before anything is looked at.
+///
+/// # Errors
+/// A usage failure.
+pub(crate) fn require_new(path: &Path) -> Result<(), Failure> {
+    if path.symlink_metadata().is_ok() { Err(is_there(path)) } else { Ok(()) }
+}
+
+fn is_there(path: &Path) -> Failure {
+    Failure::usage(format!("{} exists, and bundles do not replace files", path.display()))
+}
+
 /// Writes a bundle that only its owner may read. A file that is there stays as it is. Returns why it will not be read again,
 /// if it is too large for that.
 pub(crate) fn write(
@@ -52,9 +64,7 @@ pub(crate) fn write(
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{} exists, and bundles do not replace files", path.display()))
-        }
+        std::io::ErrorKind::AlreadyExists => is_there(path),
         _ => failed(&error),
     })?;
     let mut buffered = std::io::BufWriter::new(&mut file);

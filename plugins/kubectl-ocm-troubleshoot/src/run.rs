@@ -76,6 +76,7 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
         }
         return Ok(exit(&report, fail_on));
     }
+    file.as_deref().map_or(Ok(()), bundle::require_new)?;
     let interval = is_watched.then(|| watch::interval(&interval, output)).transpose()?;
     let wanted = fix.map(|ids| fix::wanted(&ids, output)).transpose()?;
     let sides = sides(&client.connection()?, &hub, &ui).await?;

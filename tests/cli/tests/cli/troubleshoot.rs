@@ -182,6 +182,7 @@ fn a_bundle_gives_the_same_report_elsewhere_in_every_format() {
     assert_eq!(from(&["--context", "hub"]).stdout, live.stdout);
     let again = troubleshoot(&cli, &["--context", "hub", "--bundle", &path]);
     assert!(again.exit == 2 && again.stderr.contains("bundles do not replace files"), "{again}");
+    assert_eq!(again.stdout, "", "nothing was looked at");
 
     let json: Value = serde_json::from_str(&from(&["-o", "json"]).stdout).expect("JSON");
     assert_eq!(json["verdict"], "findings");
