@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use ocm_policy_abi::{Csr, Operation, Request};
-use ocm_rules::identity::Identity;
+use ocm_rules::csr::{API_SIGNER, GRPC_SIGNER};
+use ocm_rules::identity::{Identity, cluster_of_group};
 use serde_json::Value;
 
 use crate::review::{asked_by, cluster_of, clusters_of_csr};
@@ -18,8 +19,8 @@ use crate::review::{asked_by, cluster_of, clusters_of_csr};
 /// It is the author's own, for this cluster and for somebody else who asks for its certificate, and has not ended. Where
 /// several are, it is the one that ends last.
 ///
-/// An acceptance does not tell who asked for the certificate. It counts only for whom the approval names: that user is among
-/// those who ask, where anybody does, and nobody else was given a certificate. Whoever else still waits gets none by it.
+/// An acceptance does not tell who asked for the certificate. It counts where nobody but whom the approval names was given one.
+/// Whoever still waits gets none by it.
 pub fn break_glass_approval<'a>(
     request: &Request<'_>,
     uid: &str,
@@ -27,7 +28,7 @@ pub fn break_glass_approval<'a>(
     approvals: impl IntoIterator<Item = &'a Value>,
 ) -> Option<&'a Value> {
     let cluster = cluster_of(request)?;
-    let (asking, given): (BTreeSet<&str>, BTreeSet<&str>) = match request.operation {
+    let let_in: Vec<&str> = match request.operation {
         Operation::Approve => {
             let csr = request.csr.as_ref()?;
             // Whoever approves a request that names two clusters lets both in.
@@ -35,22 +36,16 @@ pub fn break_glass_approval<'a>(
             if !only || csr.adds_condition.as_deref() != Some("Approved") {
                 return None;
             }
-            (BTreeSet::from([asked_by(csr)]), BTreeSet::new())
+            vec![asked_by(csr)]
         }
         Operation::Accept => {
             // The hub may know of a former one of the name still.
             if request.cluster.as_ref()?.uid.as_deref() != Some(uid) {
                 return None;
             }
-            let open = || requests.iter().filter(move |csr| is_open(csr, cluster));
-            let given = open().filter(|csr| matches!(&*csr.state, "Approved" | "Issued"));
-            (open().map(asked_by).collect(), given.map(asked_by).collect())
+            requests.iter().filter(|csr| is_given(csr, cluster)).map(asked_by).collect()
         }
         _ => return None,
-    };
-    let asks = |requester: &str| {
-        let is_asking = asking.is_empty() || asking.contains(requester);
-        is_asking && given.iter().all(|other| *other == requester)
     };
     let is = |approval: &Value, member: &str, text: &str| approval[member].as_str() == Some(text);
     let counts = |approval: &&Value| {
@@ -58,17 +53,24 @@ pub fn break_glass_approval<'a>(
             && is(approval, "approver", &request.requester.username)
             && is(approval, "cluster", cluster)
             && is(approval, "clusterUid", uid)
-            && approval["requester"].as_str().is_some_and(|named| request.requester.username != named && asks(named))
+            && approval["requester"].as_str().is_some_and(|named| {
+                request.requester.username != named && let_in.iter().all(|requester| *requester == named)
+            })
             && approval["expires"].as_i64().is_some_and(|end| end > request.now)
     };
     approvals.into_iter().filter(counts).max_by_key(|approval| approval["expires"].as_i64())
 }
 
-/// Whether somebody who has no certificate of the cluster asks for one of its agent's, right or wrong, and was not denied.
-fn is_open(csr: &Csr<'_>, cluster: &str) -> bool {
+/// Whether somebody who had none of the cluster was given a certificate with the rights of its agent on the hub, by its name or
+/// by its groups. One that cannot be read here, a signer may have read.
+fn is_given(csr: &Csr<'_>, cluster: &str) -> bool {
     let is_agents = |identity: Identity<'_>| matches!(identity, Identity::Agent { cluster: of, .. } if of == cluster);
-    !matches!(&*csr.state, "Denied" | "Failed")
-        && csr.common_names.iter().any(|name| is_agents(Identity::of(name)))
+    let has_rights = csr.unreadable.is_some()
+        || csr.common_names.iter().any(|name| is_agents(Identity::of(name)))
+        || csr.organizations.iter().any(|group| cluster_of_group(group) == Some(cluster));
+    matches!(&*csr.state, "Approved" | "Issued")
+        && matches!(&*csr.signer, API_SIGNER | GRPC_SIGNER)
+        && has_rights
         && Identity::of(asked_by(csr)).cluster() != Some(cluster)
 }
 
@@ -111,6 +113,7 @@ mod tests {
     fn asked(user: &str, state: &str) -> Csr<'static> {
         Csr {
             common_names: vec!["system:open-cluster-management:c1:a".into()],
+            signer: API_SIGNER.into(),
             requester: Requester { username: user.to_owned().into(), ..Requester::default() },
             state: state.to_owned().into(),
             ..Csr::default()
@@ -163,12 +166,18 @@ mod tests {
         let mut of_another = other("Issued");
         of_another.common_names = vec!["system:open-cluster-management:c2:a".into()];
         let renewal = asked("system:open-cluster-management:c1:a", "Issued");
+        let (mut by_groups, mut unreadable, mut elsewhere) = (other("Issued"), other("Issued"), other("Issued"));
+        by_groups.common_names = vec!["bob".into()];
+        by_groups.organizations = vec!["system:open-cluster-management:c1".into()];
+        unreadable.common_names.clear();
+        unreadable.unreadable = Some("no".into());
+        elsewhere.signer = "example.com/own".into();
         let mut second_name = other("Issued");
         second_name.common_names.insert(0, "system:open-cluster-management:c2:a".into());
         for (requests, expected) in [
             (vec![agent("Pending")], true),
             (vec![agent("Issued")], true),
-            (vec![other("Pending")], false),
+            (vec![other("Pending")], true),
             (vec![other("Approved")], false),
             (vec![agent("Issued"), other("Issued")], false),
             (vec![agent("Approved"), other("Approved")], false),
@@ -178,6 +187,10 @@ mod tests {
             (vec![other("Denied")], true),
             (vec![agent("Issued"), of_another, renewal], true),
             (vec![agent("Issued"), second_name], false),
+            (vec![by_groups], false),
+            (vec![unreadable], false),
+            // What another signer gives is no identity on the hub.
+            (vec![elsewhere], true),
         ] {
             let found = break_glass_approval(&accept, "u", &requests, [&approval]).is_some();
             assert_eq!(found, expected, "{requests:?}");

@@ -143,6 +143,11 @@ pub struct Problem {
     pub error: PolicyError,
 }
 
+/// Whether values that are joined have this one among them, which may be joined itself.
+fn tells(joined: &str, value: &str) -> bool {
+    format!("{AND}{joined}{AND}").contains(&format!("{AND}{value}{AND}"))
+}
+
 impl Combined {
     /// The obligations of the policies that decided: what an overruled policy wanted to follow from its own answer
     /// does not follow from this one.
@@ -175,7 +180,7 @@ impl Combined {
                 Entry::Vacant(free) => {
                     free.insert(value.clone());
                 }
-                Entry::Occupied(own) if own.get() == value || own.get().split(AND).any(|told| told == value) => {
+                Entry::Occupied(own) if tells(own.get(), value) => {
                     continue;
                 }
                 Entry::Occupied(mut own) => {
@@ -395,7 +400,7 @@ mod tests {
         };
         let mut answer = combine(&[told("p", &["one"], &[("same", "a"), ("other", "a")])]);
         let second = combine(&[
-            told("p", &["one", "two"], &[("same", "a"), ("other", "b"), ("new", "c")]),
+            told("p", &["one", "two"], &[("same", "a"), ("other", "b; d"), ("new", "c")]),
             told("q", &["one"], &[]),
         ]);
         // Told again, it is the same.
@@ -405,7 +410,7 @@ mod tests {
                 answer.warnings.iter().map(|given| format!("{}: {}", given.policy, given.message)).collect();
             assert_eq!(warnings, ["p: one", "p: two", "q: one"]);
             let audit: Vec<_> = answer.audit.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            assert_eq!(audit, ["p.new=c", "p.other=a; b", "p.same=a"]);
+            assert_eq!(audit, ["p.new=c", "p.other=a; b; d", "p.same=a"]);
         }
         assert_eq!((answer.verdict, &answer.deciding[..]), (Answer::Allow, &["p".to_owned()][..]), "it decides alone");
         let long = "x".repeat(AUDIT_BYTES);

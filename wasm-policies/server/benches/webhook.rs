@@ -140,7 +140,7 @@ impl Running {
 /// A server with so many policies; none: one that allows everything.
 async fn start(policies: Option<usize>) -> Running {
     let parts = support::parts();
-    let Parts { gate, metrics, policies: registered } = parts;
+    let Parts { gate, metrics, policies: registered, .. } = parts;
     let judge: Arc<dyn Judge> = match policies {
         None => Arc::new(AllowAll),
         Some(count) => {
@@ -157,7 +157,7 @@ async fn start(policies: Option<usize>) -> Running {
 async fn start_beside(folder: &Path) -> Running {
     let guest = Guest::deciding("(loop $l (br $l))");
     std::fs::write(folder.join("endless.wasm"), guest.module()).unwrap();
-    let Parts { gate, metrics, policies } = support::parts_in(folder.to_owned());
+    let Parts { gate, metrics, policies, .. } = support::parts_in(folder.to_owned());
     let module = std::fs::read(folder.join("endless.wasm")).unwrap();
     let sha256 = Sha256::digest(&module).iter().map(|byte| format!("{byte:02x}")).collect();
     let of = |operation: &str| {

@@ -118,7 +118,7 @@ pub struct Unread {
 }
 
 impl Unread {
-    fn new(request: &Value, why: String) -> Self {
+    fn new(request: &Value, why: &str) -> Self {
         let text = |pointer: &str| request.pointer(pointer).and_then(Value::as_str).map(|text| cut(text).to_owned());
         Self {
             at: Timestamp::now(),
@@ -128,7 +128,7 @@ impl Unread {
             name: text("/name"),
             requester: text("/userInfo/username").unwrap_or_default(),
             dry_run: request.get("dryRun").and_then(Value::as_bool).unwrap_or_default(),
-            why,
+            why: cut(why).to_owned(),
         }
     }
 }
@@ -169,7 +169,7 @@ impl Gate {
             self.metrics.count(UNREADABLE, 403);
             let why = format!("the review cannot be read: {error}");
             let answer = review::refusal(uid, &why);
-            answered(&answer, Some(Decided::Unread(Box::new(Unread::new(request, why)))))
+            answered(&answer, Some(Decided::Unread(Box::new(Unread::new(request, &why)))))
         })
     }
 

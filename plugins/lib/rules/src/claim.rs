@@ -87,8 +87,8 @@ pub fn claimant<'a, S: AsRef<str>>(
     let counts = match state {
         _ if !request.is_first_of(cluster) => false,
         State::Pending => csr::first_certificate(request, cluster, settings).is_empty(),
-        // What cannot be read here, a signer may have read: whoever holds that certificate may be the agent.
-        State::Granted { .. } => request.is_for_hub() && (request.content.is_err() || request.names_agent_of(cluster)),
+        // Whoever holds that certificate may be the agent.
+        State::Granted { .. } => request.may_act_for(cluster),
         State::Denied { .. } => true,
         State::Failed => false,
     };

@@ -7,7 +7,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_core::csr;
 use ocm_policy_abi::{Csr, Key, Requester, Signature, Text};
 use ocm_rules::csr::{CLUSTER_NAME, CSR_USER};
-use ocm_rules::identity::{self, Identity};
+use ocm_rules::identity::{self, Identity, cluster_of_group};
 use serde_json::Value;
 
 use super::requester::requester;
@@ -28,10 +28,11 @@ pub fn cluster_of_csr<'r>(csr: &'r Csr<'_>) -> Option<&'r str> {
     named.or_else(|| csr.labels.get(CLUSTER_NAME).map(Text::as_str))
 }
 
-/// Every cluster that a certificate request names, by its common names or its label.
+/// Every cluster that a certificate request names, by its common names, its groups or its label.
 pub(crate) fn clusters_of_csr<'r>(csr: &'r Csr<'_>) -> BTreeSet<&'r str> {
     let named = csr.common_names.iter().filter_map(|name| Identity::of(name).cluster());
-    named.chain(csr.labels.get(CLUSTER_NAME).map(Text::as_str)).collect()
+    let in_groups = csr.organizations.iter().filter_map(|group| cluster_of_group(group));
+    named.chain(in_groups).chain(csr.labels.get(CLUSTER_NAME).map(Text::as_str)).collect()
 }
 
 /// Who asked for a certificate; behind the hub's gRPC server, and there only, the user that it names.

@@ -154,7 +154,7 @@ pub fn word(cluster: &ManagedCluster, requester: &str, terms: &Terms, known: &[R
 pub fn another_requester(name: &str, requester: &str, requests: &[Request]) -> Option<Refusal> {
     let is_given = |request: &&Request| {
         matches!(request.state, State::Approved | State::Issued)
-            && request.names_agent_of(name)
+            && request.may_act_for(name)
             && identity::Identity::of(request.asked_by()).cluster() != Some(name)
     };
     let other = requests.iter().filter(is_given).find(|request| request.asked_by() != requester)?;

@@ -190,6 +190,11 @@ impl Request {
         self.facts().names_agent_of(cluster)
     }
 
+    /// Whether a certificate of the request may have the rights of an agent of `cluster` on the hub.
+    pub fn may_act_for(&self, cluster: &str) -> bool {
+        self.facts().may_act_for(cluster)
+    }
+
     /// Checks the request against every rule for the first certificate of an agent of `cluster`.
     /// An empty answer means that it asks for exactly that and nothing else.
     pub fn violations(&self, cluster: &str, settings: &Settings) -> Vec<Violation> {

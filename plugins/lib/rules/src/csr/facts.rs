@@ -149,6 +149,16 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
         self.agents().any(|(of, _)| of == cluster)
     }
 
+    /// Whether a certificate of the request may have the rights of an agent of `cluster` on the hub, by its name or by its
+    /// groups. What cannot be read here, a signer may have read.
+    pub fn may_act_for(&self, cluster: &str) -> bool {
+        let by_groups = |content: &Content<'_, S>| {
+            texts(content.organizations).any(|group| identity::cluster_of_group(group) == Some(cluster))
+        };
+        self.is_for_hub()
+            && self.content.as_ref().map_or(true, |content| self.names_agent_of(cluster) || by_groups(content))
+    }
+
     /// The clusters for whose agents' names the request asks, whatever its label says.
     pub fn clusters_of_agents(&self) -> impl Iterator<Item = &'a str> {
         self.agents().map(|(cluster, _)| cluster)
