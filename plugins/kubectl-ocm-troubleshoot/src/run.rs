@@ -132,7 +132,7 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
         let missing = logs.iter().filter(|log| log.log.read().is_none()).count();
         if missing > 0 {
             let all = words::count(logs.len(), "log");
-            ui.tell(Event::note(format!("{missing} of {all} could not be read: `logs` in the file says why")));
+            ui.tell(Event::note(format!("{missing} of {all} are not there: `logs` in the file says why")));
         }
         if let Some(why) = unreadable {
             ui.tell(Event::warning(format!("--from will not read {}: {why}", file.display())));

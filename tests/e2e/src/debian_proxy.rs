@@ -140,6 +140,7 @@ impl Drop for DebianProxy {
         // The whole group: the processes that serve are children of the one that was started.
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

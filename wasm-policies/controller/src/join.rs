@@ -78,6 +78,7 @@ impl Joins {
 
     async fn try_look(&self, name: &str) -> Result<Next, Failed> {
         if self.blind().is_some() {
+            self.see(&self.hub.snapshot(name));
             return Ok(Next::Again);
         }
         // Whoever counts must see what came of the one before.
@@ -85,6 +86,7 @@ impl Joins {
         let turn = if counts { Some(self.turn.lock().await) } else { None };
         let snapshot = self.hub.snapshot(name);
         let Some(cluster) = &snapshot.cluster else { return self.gone(&snapshot).await };
+        self.see(&snapshot);
         let now = self.clock.now();
         let before = self.registrations.get(name).unwrap_or_default();
         let (before, again) = match self.acceptance(&snapshot, cluster, before, now).await? {

@@ -57,6 +57,14 @@ impl Joins {
         self.keyless.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Remembers a cluster that is in until it is told whether a key of it is known: it may be removed before.
+    pub(crate) fn see(&self, snapshot: &Snapshot) {
+        if let Some(cluster) = snapshot.cluster.as_ref().filter(|cluster| is_in(cluster)) {
+            let new = || Seen { uid: cluster.metadata.uid.clone(), since: Instant::now() };
+            self.keyless().entry(snapshot.name.clone()).or_insert_with(new);
+        }
+    }
+
     /// Notes an unknown key of a cluster that is in and of which no key is known. What is written of it from now on, and when
     /// it is to be looked at again at the latest.
     pub(crate) async fn note_unknown_key(
@@ -80,11 +88,7 @@ impl Joins {
                 self.noted(name);
                 Ok((before, None))
             }
-            Step::Later(pause) => {
-                let new = || Seen { uid: uid.cloned(), since: Instant::now() };
-                self.keyless().entry(name.clone()).or_insert_with(new);
-                Ok((before, Some(pause)))
-            }
+            Step::Later(pause) => Ok((before, Some(pause))),
             Step::Note(uid) => {
                 let new = status::with_unknown_key(before, uid, settings, now);
                 self.registrations.write(&self.effects, name, new.clone()).await?;

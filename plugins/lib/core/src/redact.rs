@@ -1,13 +1,16 @@
 //! Words of others without what may be a credential: logs, conditions and errors quote whatever their writers were given.
 //!
-//! What is recognised: user and password in a URL, JSON Web Tokens, bootstrap tokens, what follows `Bearer` or `Basic`, and
-//! private keys in PEM, whole or in parts. A password that stands there as a word of its own is not.
+//! What is recognised: user and password in a URL, JSON Web Tokens, bootstrap tokens, tokens of OpenShift, what follows `Bearer`
+//! or `Basic`, and private keys in PEM, whole or in parts. A password that stands there as a word of its own is not.
 
 /// What stands for what was taken away.
 pub const HIDDEN: &str = "[redacted]";
 
 /// How much of one text [`redact_start`] keeps: bytes.
 pub const LONGEST: usize = 4 << 10;
+
+/// How tokens of OpenShift begin.
+const OPENSHIFT: &str = "sha256~";
 
 /// As long are the lines of PEM, but for the last one.
 const PEM_LINE: usize = 60;
@@ -120,9 +123,13 @@ fn credential(word: &str) -> Option<String> {
         tokens[at] = HIDDEN;
         return Some(tokens.join("/"));
     }
-    let plain = word.trim_end_matches('.');
-    if let crate::token::Content::Bootstrap(id) = crate::token::read(plain) {
-        return Some(format!("{id}.{HIDDEN}{}", &word[plain.len()..]));
+    if let Some((at, shown)) = tokens.iter().enumerate().find_map(|(at, token)| Some((at, bootstrap(token)?))) {
+        let mut tokens = tokens;
+        tokens[at] = &shown;
+        return Some(tokens.join("/"));
+    }
+    if let Some(at) = word.find(OPENSHIFT) {
+        return Some(format!("{}{HIDDEN}", &word[..at + OPENSHIFT.len()]));
     }
     let has = |is: fn(&u8) -> bool| word.bytes().any(|byte| is(&byte));
     // Digests are as long, in hex digits of one case; paths have dots and dashes.
@@ -132,6 +139,19 @@ fn credential(word: &str) -> Option<String> {
         && has(u8::is_ascii_lowercase)
         && has(u8::is_ascii_digit);
     is_base64.then(|| HIDDEN.to_owned())
+}
+
+/// What is shown of a bootstrap token: its id. Where the end of a line before it is escaped, the letter of that comes first.
+fn bootstrap(word: &str) -> Option<String> {
+    let plain = word.trim_end_matches('.');
+    let begins = [plain, plain.strip_prefix(['n', 'r', 't']).unwrap_or(plain)];
+    begins.into_iter().find_map(|token| match crate::token::read(token) {
+        crate::token::Content::Bootstrap(id) => {
+            let before = &plain[..plain.len() - token.len()];
+            Some(format!("{before}{id}.{HIDDEN}{}", &word[plain.len()..]))
+        }
+        _ => None,
+    })
 }
 
 /// Whether a word is a JSON Web Token, or begins as one: its header and its claims are JSON objects in base64.
@@ -194,6 +214,18 @@ mod tests {
         assert_eq!(redact(&many), many);
         assert_eq!(user_info(&format!("{many}me:canary@hub x")), format!("{many}[redacted]@hub x"));
         assert_eq!(redact("a://b://c:d@e f://g@h"), "a://b://[redacted]@e f://[redacted]@h");
+    }
+
+    #[test]
+    fn tokens_are_recognised_after_an_escaped_end_of_a_line_in_a_path_and_of_openshift() {
+        for (text, shown) in [
+            (r#""lines: a\nabcdef.0123456789abcdef\nb""#, r#""lines: a\nabcdef.[redacted]\nb""#),
+            ("tokens/abcdef.0123456789abcdef.", "tokens/abcdef.[redacted]."),
+            ("--token=sha256~QWxhZGRpbjpvcGVuIHNlc2FtZS1f-Zg x", "--token=sha256~[redacted] x"),
+        ] {
+            assert_eq!(redact(text), shown);
+            assert_eq!(redact(shown), shown);
+        }
     }
 
     #[test]

@@ -266,11 +266,8 @@ fn a_configuration_is_unset_whoever_has_set_it() {
     ends(&unset(&["--clusters=c1", &other, "-o", "json"]), 0, &["\"outcome\": \"unchanged\""]);
     ends(&unset(&["--clusters=c1", &kind, "--dry-run"]), 0, &["hello -n c1 configured (dry run"]);
     let mistyped = unset(&["--clusters=c1", "--config=addondeploymentconfigs"]);
-    ends(
-        &mistyped,
-        3,
-        &["takes no configuration of addondeploymentconfigs: nothing", "it takes ", &format!(", {SETTINGS}")],
-    );
+    let told = "neither takes nor has a configuration of addondeploymentconfigs; it takes those of: addontemplates.";
+    ends(&mistyped, 0, &[told, &format!(", {SETTINGS}"), "hello -n c1 unchanged"]);
     assert_eq!(asked(&server, "PATCH"), Vec::<String>::new());
 
     ends(&unset(&["--clusters=c1", &kind]), 0, &["hello -n c1 configured"]);

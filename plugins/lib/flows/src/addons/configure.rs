@@ -19,7 +19,7 @@ use ocm_kube::{Cluster, apply};
 use serde_json::{Value, json};
 
 use super::effect::{rights_to_see, until_in_effect};
-use super::enable::{refuse_several, require_taken, takes_none};
+use super::enable::{refuse_several, require_taken, taken};
 use super::referrers::{defined, on_clusters, place_told};
 use super::status::{AddOnStatus, decided};
 use crate::cluster_sets::named;
@@ -235,16 +235,21 @@ pub async fn plan_configure(
     };
     let seen = Seen { definition, selected };
     if let Change::Unset(unwanted) = change {
-        require_known(request, unwanted, &lives, &seen)?;
+        tell_of_unknown(request, unwanted, (&lives, &seen), narrator);
     }
     let manifests: Vec<Manifest> =
         lives.iter().map(|live| request.planned(live, &seen)).collect::<Result<_, Failure>>()?;
     Ok(ConfigPlan { plan: Plan::new([Stage::new("add-ons", manifests)]), lives, seen })
 }
 
-/// Refuses to take away what is of a kind that the add-on neither takes nor refers to: nothing would happen, and nobody would
-/// see that the kind is mistyped.
-fn require_known(request: &ConfigRequest, unwanted: &[Unwanted], lives: &[Value], seen: &Seen) -> Result<(), Failure> {
+/// Warns of kinds that are to be taken away and that the add-on neither takes nor refers to: nothing happens, and a kind that is
+/// mistyped would not be seen.
+fn tell_of_unknown(
+    request: &ConfigRequest,
+    unwanted: &[Unwanted],
+    (lives, seen): (&[Value], &Seen),
+    narrator: &dyn Narrator,
+) {
     let supported = supported(&seen.definition);
     let is_there = |one: &Unwanted| {
         let without = |live: &Value| request.without(live, std::slice::from_ref(one), seen);
@@ -252,7 +257,14 @@ fn require_known(request: &ConfigRequest, unwanted: &[Unwanted], lives: &[Value]
     };
     let unknown = unwanted.iter().filter(|one| !supported.contains(&one.kind()) && !is_there(one));
     let unknown: Vec<String> = unknown.map(Unwanted::kind).collect();
-    if unknown.is_empty() { Ok(()) } else { Err(takes_none(&request.name, &seen.definition, &unknown)) }
+    if !unknown.is_empty() {
+        narrator.tell(Event::warning(format!(
+            "add-on {:?} neither takes nor has a configuration of {}; it takes those of: {}",
+            request.name,
+            unknown.join(", "),
+            taken(&seen.definition)
+        )));
+    }
 }
 
 /// The clusters of each placement by which the hub installs an add-on.

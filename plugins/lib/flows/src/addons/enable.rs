@@ -88,10 +88,9 @@ pub async fn enable(
     let manifests = found.iter().map(|found| on_live(&found.manifest, found.live.as_ref(), options));
     let manifests: Vec<Manifest> = manifests.collect::<Result<_, _>>()?;
     let dry_run = request.mode.dry_run();
-    // The list of configurations is replaced as a whole: it is made of exactly the version that it is sent to.
-    let one = async |index: usize, planned: &Manifest| match found.get(index).and_then(|found| found.live.clone()) {
-        Some(live) => apply::planned(hub, live, &|live| on_live(planned, Some(live), options), dry_run).await,
-        None => apply::one(hub, planned, dry_run).await,
+    let one = async |index: usize, planned: &Manifest| {
+        let live = found.get(index).and_then(|found| found.live.clone());
+        enable_one(hub, planned, live, options, dry_run).await
     };
     let answers = send_by(&one, &manifests, (dry_run, *at_once), narrator, each).await;
     let place = |manifest: &Manifest| (manifest.namespace().unwrap_or_default().to_owned(), manifest.name().to_owned());
@@ -108,6 +107,30 @@ pub async fn enable(
         None => None,
     };
     Ok(AddOnsEnabled { sent, waited })
+}
+
+/// Enables an add-on on a cluster. The list of configurations is replaced as a whole: it is made of exactly the version that it
+/// is sent to.
+async fn enable_one(
+    hub: &Cluster,
+    planned: &Manifest,
+    live: Option<Value>,
+    options: &AddOnOptions,
+    dry_run: DryRun,
+) -> Result<Applied, Failure> {
+    // While others of a fleet had their turn, the hub may have made it.
+    let live = match live {
+        Some(live) => Some(live),
+        None => apply::read(hub, planned).await?,
+    };
+    let Some(live) = live else { return apply::one(hub, planned, dry_run).await };
+    match apply::planned(hub, live, &|live| on_live(planned, Some(live), options), dry_run).await {
+        // One that was being deleted is gone now.
+        Err(failure) if failure.reason == Reason::NotFound => {
+            apply::one(hub, &on_live(planned, None, options)?, dry_run).await
+        }
+        answer => answer,
+    }
 }
 
 /// The planned ManagedClusterAddOn, with the configurations that the live one refers to besides.
@@ -179,15 +202,17 @@ fn check(
 /// Refuses configurations of kinds that an add-on does not take.
 pub(super) fn require_taken(name: &str, definition: &Value, configs: &[AddOnConfig]) -> Result<(), Failure> {
     let unsupported = unsupported(definition, configs);
-    if unsupported.is_empty() { Ok(()) } else { Err(takes_none(name, definition, &unsupported)) }
+    if unsupported.is_empty() {
+        return Ok(());
+    }
+    let sentence = format!("add-on {name:?} takes no configuration of {}: nothing was changed", unsupported.join(", "));
+    Err(Failure::refused(sentence).hint(format!("it takes those of: {}", taken(definition))))
 }
 
-/// A refusal of configurations of kinds that an add-on does not take.
-pub(super) fn takes_none(name: &str, definition: &Value, kinds: &[String]) -> Failure {
+/// The kinds of configuration that an add-on takes, for people.
+pub(super) fn taken(definition: &Value) -> String {
     let supported = supported(definition);
-    let takes = if supported.is_empty() { "nothing".to_owned() } else { supported.join(", ") };
-    Failure::refused(format!("add-on {name:?} takes no configuration of {}: nothing was changed", kinds.join(", ")))
-        .hint(format!("it takes {takes}"))
+    if supported.is_empty() { "none".to_owned() } else { supported.join(", ") }
 }
 
 /// Refuses a configuration that could take the place of several. `what` refers to these, for people.

@@ -28,6 +28,8 @@ use crate::workload::{self, Pod, is_excuse};
 const LINES: i64 = 500;
 /// How much of a log is read: bytes. Lines may have any length.
 const BYTES: usize = 256 << 10;
+/// How much of a message a runtime keeps as one line: bytes. Longer ones it keeps in several.
+const PART: usize = 16 << 10;
 /// How much all logs have together: bytes. In JSON they may take six times as much, which a bundle has to have room for.
 const TOTAL: usize = 8 << 20;
 /// How many logs are read.
@@ -57,7 +59,7 @@ pub struct ContainerLog {
     /// Whether it is that of the instance before the present one, which has ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub previous: bool,
-    /// Whether some of the last lines are missing because they are too long.
+    /// Whether some of the last lines are missing because they, or all logs together, are too long.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     /// Its last lines as [`redact`] leaves them.
@@ -312,6 +314,12 @@ fn lines(read: &[u8], most: usize) -> (Vec<String>, bool) {
         Some(end) => &text[..end],
         None => whole_words(&text, BYTES - 1),
     };
+    // Runtimes keep long messages in parts, and the last lines may begin with one that is no first part.
+    let parts: usize = whole.lines().map(|line| line.len() / PART + 1).sum();
+    let whole = match whole.split_once('\n') {
+        Some((_, rest)) if parts >= usize::try_from(LINES).unwrap_or(usize::MAX) => rest,
+        _ => whole,
+    };
     // All of it at once: private keys have several lines.
     let shown = redact(whole);
     let mut taken = 0;
@@ -369,6 +377,17 @@ mod tests {
         assert_eq!(size(&lines(b"one\ntwo\n", 8).0), 8);
         // Not text: a letter of two bytes of which the second is missing.
         assert_eq!(lines(b"a \xc3\nb", TOTAL).0, ["a \u{fffd}", "b"]);
+    }
+
+    #[test]
+    fn a_first_line_that_may_be_the_rest_of_a_longer_one_is_not_kept() {
+        let all = usize::try_from(LINES).unwrap();
+        let rest = format!("canary@hub\n{}", "line\n".repeat(all - 1));
+        assert_eq!(lines(rest.as_bytes(), TOTAL).0, vec!["line"; all - 1]);
+        let fewer = format!("whole\n{}", "line\n".repeat(all - 2));
+        assert_eq!(lines(fewer.as_bytes(), TOTAL).0[0], "whole");
+        let of_parts = format!("canary@hub\n{}\n{}", "x".repeat(3 * PART), "line\n".repeat(all - 5));
+        assert!(!lines(of_parts.as_bytes(), TOTAL).0.concat().contains("canary"));
     }
 
     #[test]
