@@ -128,8 +128,8 @@ fn credential(word: &str) -> Option<String> {
         tokens[at] = &shown;
         return Some(tokens.join("/"));
     }
-    if let Some(at) = word.find(OPENSHIFT) {
-        return Some(format!("{}{HIDDEN}", &word[..at + OPENSHIFT.len()]));
+    if let Some(at) = word.find(OPENSHIFT).map(|at| at + OPENSHIFT.len()).filter(|at| *at < word.len()) {
+        return Some(format!("{}{HIDDEN}", &word[..at]));
     }
     let has = |is: fn(&u8) -> bool| word.bytes().any(|byte| is(&byte));
     // Digests are as long, in hex digits of one case; paths have dots and dashes.
