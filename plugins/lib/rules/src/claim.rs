@@ -385,10 +385,16 @@ mod tests {
             Csr { cluster_label: None, ..FIRST },
             Csr { cluster_label: Some("c2"), ..FIRST },
             named(&["bob", "system:open-cluster-management:c1:a1"]),
+            // Roles are bound to its groups.
+            named(&["bob"]),
         ] {
             assert!(!pending(wrong) && granted(wrong), "{wrong:?}");
         }
-        for other in [Csr { signer: "example.com/s", ..FIRST }, named(&["bob"]), RENEWAL] {
+        let of_no_group = Csr {
+            content: named(&["bob"]).content.map(|content| csr::Content { organizations: &[], ..content }),
+            ..FIRST
+        };
+        for other in [Csr { signer: "example.com/s", ..FIRST }, of_no_group, RENEWAL] {
             assert!(!pending(other) && !granted(other), "{other:?}");
         }
     }

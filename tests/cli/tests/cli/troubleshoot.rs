@@ -338,7 +338,7 @@ fn logs_are_in_a_bundle_without_credentials_and_make_no_difference_to_its_report
     let file = cli.home().join("bundle.json");
     let live = troubleshoot(&cli, &["c0001", "--context", "hub", "--bundle", &file.display().to_string()]);
     assert!(live.exit == 0 && live.stdout == plain.stdout, "{live}");
-    assert!(live.stderr.contains("could not be read: `logs` in the file says why"), "{live}");
+    assert!(live.stderr.contains("are not there: `logs` in the file says why"), "{live}");
     let asked: Vec<String> = server.lines().into_iter().filter(is_log).collect();
     assert_eq!(asked.len(), 3, "{asked:#?}");
     assert!(asked.iter().all(|line| line.contains("tailLines=") && line.contains("limitBytes=")), "{asked:#?}");
