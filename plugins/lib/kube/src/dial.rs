@@ -57,7 +57,7 @@ pub(crate) fn client(
         (None, false) => Trust::System,
     };
     // A proxy need not know who talks to the server behind it.
-    let tunnel = proxy.map(|proxy| Tunnel::new(proxy, from.clone(), || client_config(trust, None)));
+    let tunnel = proxy.map(|proxy| Tunnel::new(proxy, from.clone(), trust));
     let tunnel = tunnel.transpose()?.map(Arc::new);
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);

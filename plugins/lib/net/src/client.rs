@@ -122,6 +122,19 @@ pub fn client_config(trust: Trust<'_>, identity: Option<Identity>) -> Result<Cli
     }
 }
 
+/// How a proxy is trusted that the environment names: by those who vouch for the server behind it, as kubectl does it, and by the
+/// system's authorities, to which companies add those of their proxies. The server behind it is verified as always.
+///
+/// # Errors
+/// As of [`client_config`].
+pub(crate) fn proxy_config(trust: Trust<'_>) -> Result<ClientConfig, UnusableTls> {
+    let (Trust::Authorities(authorities @ [_, ..]), Ok(system)) = (trust, trusted_by(&[])) else {
+        return client_config(trust, None);
+    };
+    let either = Either { servers: trusted_by(authorities)?, system };
+    Ok(builder(Arc::new(either), &VERSIONS)?.with_no_client_auth())
+}
+
 /// A client that asks this verifier, and speaks these versions.
 pub(crate) fn builder(
     verifier: Arc<dyn ServerCertVerifier>,
@@ -159,6 +172,51 @@ pub(crate) fn verifier(authorities: &[Vec<u8>]) -> Result<Arc<WebPkiServerVerifi
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Trusts whom one of two trusts. Of a failure the first one tells why.
+#[derive(Debug)]
+struct Either {
+    servers: Arc<dyn ServerCertVerifier>,
+    system: Arc<dyn ServerCertVerifier>,
+}
+
+impl ServerCertVerifier for Either {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let by = |verifier: &Arc<dyn ServerCertVerifier>| {
+            verifier.verify_server_cert(certificate, intermediates, name, ocsp, now)
+        };
+        by(&self.servers).or_else(|why| by(&self.system).map_err(|_| why))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.servers.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.servers.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.servers.supported_verify_schemes()
+    }
 }
 
 /// Judges nothing, as the user asked for. Not even that the server holds the key of its certificate: who takes any

@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::Endpoint;
-use crate::client::{Recorder, VERSIONS, builder, trusted_by, verifier};
+use crate::client::{Recorder, Trust, VERSIONS, builder, trusted_by, verifier};
 use crate::connect_error::{ConnectError, handshake};
 use crate::direct::{dial, resolved};
 use crate::proxy::Proxy;
@@ -187,7 +187,7 @@ pub(crate) struct Opened {
 }
 
 /// Connects and shakes hands within `limit`. The TLS connection to an https proxy is trusted by `authorities`, or by
-/// those of the system where there are none, as kubectl does it.
+/// those of the system where there are none, as kubectl does it; one that the environment names by those of the system, too.
 pub(crate) async fn open(
     endpoint: &Endpoint,
     verifier: Arc<dyn ServerCertVerifier>,
@@ -232,7 +232,8 @@ pub(crate) async fn reach(
     let name = proxy.as_ref().map(ToString::to_string);
     let stream: Box<dyn Stream> = match proxy {
         Some(proxy) => {
-            let tunnel = Tunnel::new(proxy, from, || client_config(trusted_by(authorities)?, &VERSIONS))?;
+            let trust = if authorities.is_empty() { Trust::System } else { Trust::Authorities(authorities) };
+            let tunnel = Tunnel::new(proxy, from, trust)?;
             let opened = tunnel.open(&endpoint.host, endpoint.port, limit).await;
             opened.map_err(|error| ConnectError::Proxy(Box::new(error)))?
         }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use http::StatusCode;
 use ocm_core::tls::{TlsError, TlsFault};
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsConnector;
 
+use crate::client::{Trust, UnusableTls, client_config, proxy_config};
 use crate::connect_error::{ConnectError, handshake};
-use crate::proxy::{Proxy, without_brackets};
+use crate::proxy::{Origin, Proxy, without_brackets};
 use crate::proxy_error::{ProxyError, ProxyFault};
 use crate::socks;
 use crate::stream::Stream;
@@ -32,13 +32,18 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// The way from somewhere through `proxy`. Only for one that speaks TLS `tls` is asked how it is trusted.
+    /// The way from somewhere through `proxy` to a server that is trusted so. A proxy that speaks TLS is trusted alike; one that
+    /// the environment names, and no kubeconfig that an agent may have, also by the system's authorities.
     ///
     /// # Errors
-    /// Those of `tls`.
-    pub fn new<E>(proxy: Proxy, from: Vantage, tls: impl FnOnce() -> Result<ClientConfig, E>) -> Result<Self, E> {
-        let tls = if proxy.is_tls() { Some(TlsConnector::from(Arc::new(tls()?))) } else { None };
-        Ok(Self { proxy, from, tls })
+    /// When an authority cannot be used.
+    pub fn new(proxy: Proxy, from: Vantage, trust: Trust<'_>) -> Result<Self, UnusableTls> {
+        let config = match proxy.name().origin {
+            _ if !proxy.is_tls() => None,
+            Origin::Variable(_) => Some(proxy_config(trust)?),
+            Origin::Kubeconfig => Some(client_config(trust, None)?),
+        };
+        Ok(Self { proxy, from, tls: config.map(|config| TlsConnector::from(Arc::new(config))) })
     }
 
     /// Opens a connection to a server, whose name the proxy resolves, within `limit`.

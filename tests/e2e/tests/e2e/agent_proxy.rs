@@ -99,6 +99,9 @@ fn commands_reach_a_hub_through_a_proxy_of_debian_and_not_without_its_password()
     let get = |kubeconfig: &Path, url: &str| {
         run_through(url, kubectl_ocm("get", kubeconfig).args(["clusters", "--output=name"]))
     };
+    // Where companies put the authority of their proxies.
+    let system = NamedTempFile::new().expect("a file");
+    std::fs::write(system.path(), proxy.authority()).expect("written");
     for listener in Listener::ALL {
         let right = if listener.wants_password() { CREDENTIALS } else { "" };
         let said = get(trusting.path(), &proxy.url(listener, right));
@@ -117,6 +120,10 @@ fn commands_reach_a_hub_through_a_proxy_of_debian_and_not_without_its_password()
         if listener.has_tls() {
             let sentence = "presents a certificate that the trusted CA did not sign";
             stopped(&get(hub.kubeconfig(), &proxy.url(listener, right)), proxy.address(listener), sentence);
+            let mut trusting = kubectl_ocm("get", hub.kubeconfig());
+            trusting.args(["clusters", "--output=name"]).env("SSL_CERT_FILE", system.path());
+            let said = run_through(&proxy.url(listener, right), &mut trusting);
+            assert_eq!(said.code, Some(0), "{listener:?}: {said:?}");
         }
     }
 
@@ -125,12 +132,15 @@ fn commands_reach_a_hub_through_a_proxy_of_debian_and_not_without_its_password()
     let (flags, bundle) = (JoinCommand::create(hub, &[]).flags(), format!("--bundle-version={}", bundle()));
     let join = |url: &str| {
         let mut command = kubectl_ocm("join", cluster.kubeconfig());
-        run_through(url, command.args(["by-token", &bundle, "--dry-run=client"]).args(&flags))
+        command.args(["by-token", &bundle, "--dry-run=client"]).args(&flags).env("SSL_CERT_FILE", system.path());
+        run_through(url, &mut command)
     };
-    let before = proxy.connected(Listener::Password).len();
-    let said = join(&proxy.url(Listener::Password, CREDENTIALS));
-    assert!(said.code == Some(0) && said.stdout.contains("bootstrap-hub-kubeconfig"), "{said:?}");
-    assert!(proxy.connected(Listener::Password).len() > before, "nobody went through it");
+    for listener in [Listener::Password, Listener::TlsPassword] {
+        let before = proxy.connected(listener).len();
+        let said = join(&proxy.url(listener, CREDENTIALS));
+        assert!(said.code == Some(0) && said.stdout.contains("bootstrap-hub-kubeconfig"), "{listener:?}: {said:?}");
+        assert!(proxy.connected(listener).len() > before, "{listener:?}: nobody went through it");
+    }
     for (wrong, sentence) in WRONG {
         stopped(&join(&proxy.url(Listener::Password, wrong)), proxy.address(Listener::Password), sentence);
     }
