@@ -1,7 +1,7 @@
 //! `kubectl ocm accept` against a hub that changes whenever something is written.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,9 +25,15 @@ fn status(code: u16, reason: &str) -> Reply {
     Reply::Json(code, status.to_string())
 }
 
-/// A hub on which every approval is a conflict, and of which a cluster is denied after `conflicts` of them. It counts
-/// the approvals that were tried.
-fn hub(conflicts: usize) -> (Server, Arc<AtomicUsize>) {
+/// The method that approves a request, as the first line of a request begins with it.
+const APPROVES: &str = "PUT ";
+
+/// The method that accepts a cluster.
+const ACCEPTS: &str = "PATCH ";
+
+/// A hub on which everything by the method `write` is a conflict, and of which a cluster is denied after `conflicts` of
+/// them. It counts those that were tried.
+fn hub(write: &'static str, conflicts: usize) -> (Server, Arc<AtomicUsize>) {
     let tried = Arc::new(AtomicUsize::new(0));
     let request = json!({
         "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
@@ -41,7 +47,7 @@ fn hub(conflicts: usize) -> (Server, Arc<AtomicUsize>) {
             "groups": ["system:bootstrappers:managedcluster"],
         },
     });
-    let counted = tried.clone();
+    let (counted, approved) = (tried.clone(), AtomicBool::new(false));
     let server = Server::start(move |_, asked| {
         let path = asked.line.split(['?', ' ']).nth(1).unwrap_or_default();
         let kind = path.split('/').find(|part| {
@@ -64,10 +70,20 @@ fn hub(conflicts: usize) -> (Server, Arc<AtomicUsize>) {
             "spec": {"hubAcceptsClient": false},
             "status": {"conditions": if denied { vec![condition] } else { Vec::new() }},
         });
+        let mut request = request.clone();
+        if approved.load(Ordering::SeqCst) {
+            let condition = json!({"type": "Approved", "status": "True", "lastUpdateTime": "2026-01-01T00:00:20Z",
+                "lastTransitionTime": "2026-01-01T00:00:20Z"});
+            request["status"] = json!({"conditions": [condition]});
+        }
         match kind {
-            _ if asked.line.starts_with("PUT ") => {
+            _ if asked.line.starts_with(write) => {
                 counted.fetch_add(1, Ordering::SeqCst);
                 status(409, "Conflict")
+            }
+            _ if asked.line.starts_with(APPROVES) => {
+                approved.store(true, Ordering::SeqCst);
+                Reply::Json(200, request.to_string())
             }
             Some("selfsubjectaccessreviews") => {
                 let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
@@ -77,8 +93,12 @@ fn hub(conflicts: usize) -> (Server, Arc<AtomicUsize>) {
             _ if !asked.line.starts_with("GET ") => status(500, "InternalError"),
             Some("managedclusters") if path.ends_with("/c1") => Reply::Json(200, cluster.to_string()),
             Some("managedclusters") => list("cluster.open-cluster-management.io/v1/ManagedClusterList", &[cluster]),
+            // Those of a signer are asked for that do not carry the label.
+            Some("certificatesigningrequests") if asked.line.contains("fieldSelector") => {
+                list("certificates.k8s.io/v1/CertificateSigningRequestList", &[])
+            }
             Some("certificatesigningrequests") => {
-                list("certificates.k8s.io/v1/CertificateSigningRequestList", std::slice::from_ref(&request))
+                list("certificates.k8s.io/v1/CertificateSigningRequestList", &[request])
             }
             Some("namespaces" | "clusterroles") if path.ends_with("s") => {
                 list("meta.k8s.io/v1/PartialObjectMetadataList", &[])
@@ -92,7 +112,7 @@ fn hub(conflicts: usize) -> (Server, Arc<AtomicUsize>) {
 #[test]
 fn a_denial_counts_for_what_was_selected_at_whichever_try_it_is_seen() {
     for conflicts in 1..=TRIES {
-        let (server, tried) = hub(conflicts);
+        let (server, tried) = hub(APPROVES, conflicts);
         let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
         let run = cli.run(["accept", "--all-pending", "--yes", "-o", "json"]);
         let document: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
@@ -100,8 +120,26 @@ fn a_denial_counts_for_what_was_selected_at_whichever_try_it_is_seen() {
         let (exit, code) = if conflicts < TRIES { (3, "DeniedBefore") } else { (1, "Conflict") };
         assert_eq!((run.exit, &document["clusters"][0]["code"]), (exit, &json!(code)), "{conflicts}: {run}");
         assert_eq!(tried.load(Ordering::SeqCst), conflicts, "{run}");
-        let accepted = server.lines().into_iter().filter(|line| line.starts_with("PATCH "));
+        let accepted = server.lines().into_iter().filter(|line| line.starts_with(ACCEPTS));
         assert_eq!(accepted.count(), 0, "{conflicts}");
+    }
+}
+
+#[test]
+fn that_its_request_was_approved_is_told_of_a_cluster_that_could_not_be_accepted_after_that() {
+    for (conflicts, exit, code) in [(1, 3, "DeniedBefore"), (TRIES, 1, "Conflict")] {
+        let (server, tried) = hub(ACCEPTS, conflicts);
+        let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+        let run = cli.run(["accept", "--all-pending", "--yes", "-o", "json"]);
+        let document: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
+        let row = &document["clusters"][0];
+        let got = (run.exit, &row["code"], &row["accepted"], &row["request"]);
+        assert_eq!(got, (exit, &json!(code), &json!(false), &json!("r1")), "{conflicts}: {run}");
+        let detail = row["detail"].as_str().unwrap_or_default();
+        assert!(detail.ends_with("; its request r1 was approved before that"), "{conflicts}: {run}");
+        assert_eq!(tried.load(Ordering::SeqCst), conflicts, "{run}");
+        let approvals = server.lines().into_iter().filter(|line| line.starts_with(APPROVES));
+        assert_eq!(approvals.count(), 1, "{conflicts}");
     }
 }
 
