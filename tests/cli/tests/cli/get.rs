@@ -1,6 +1,8 @@
 //! Lists and watches against a server that does what a test says.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use cli_tests::server::{Asked, Reply, Server};
 use cli_tests::{Cli, check, kubeconfig};
@@ -78,14 +80,23 @@ fn a_watch_that_begins_again_shows_only_what_has_changed() {
 
 #[test]
 fn a_server_that_is_away_is_told_once_and_not_besieged() {
-    let server = Server::start(|number, asked| match number {
-        0..3 => Reply::Drop,
-        3 if !is_watch(asked) => list(&[cluster("c1", "1", false)]),
-        _ => status(403, "Forbidden"),
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let seen = times.clone();
+    let server = Server::start(move |number, asked| {
+        seen.lock().expect("nobody panics").push(Instant::now());
+        match number {
+            0..3 => Reply::Drop,
+            3 if !is_watch(asked) => list(&[cluster("c1", "1", false)]),
+            _ => status(403, "Forbidden"),
+        }
     });
     let run = watch(&server, &["--no-headers"]);
     // Three that were dropped, the list, and the watch that ended it: nobody came in between.
     assert_eq!(server.lines().len(), 5, "{:#?}", server.lines());
+    // The shortest pause of the client's library is 800 ms, to which it adds up to as much again.
+    let times = times.lock().expect("nobody panics").clone();
+    let pauses: Vec<Duration> = times.windows(2).map(|pair| pair[1].duration_since(pair[0])).take(3).collect();
+    assert!(pauses.iter().all(|pause| *pause >= Duration::from_millis(800)), "{pauses:?}");
     let warnings = run.stderr.lines().filter(|line| line.starts_with("warning:")).count();
     assert_eq!(warnings, 1, "{run}");
     assert!(run.stderr.contains("note: the watch goes on"), "{run}");
