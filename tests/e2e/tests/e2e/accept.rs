@@ -20,6 +20,7 @@ use e2e_tests::roles::{bind_rules, resources, rights, user_with, users_without_o
 use e2e_tests::{kubectl_ocm, run, until};
 use kube::Api;
 use kube::api::DeleteParams;
+use ocm_api::names::hub::managed_cluster_role;
 use ocm_core::accept::Options;
 use ocm_core::{DryRun, Silent};
 use ocm_flows::accept::{Limits, Outcome, Row, carry_out, survey};
@@ -593,17 +594,28 @@ fn a_name_that_was_used_before_is_let_in_only_on_purpose() {
     // A namespace that an earlier registration left behind.
     hub.cluster.kubectl(&["create", "namespace", "b2"]).expect("a namespace");
     hub.cluster.kubectl(&["label", "namespace", "b2", "open-cluster-management.io/cluster-name=b2"]).expect("a label");
+    // And the role of the agents of another one.
+    let role = ["create", "clusterrole", &managed_cluster_role("b3"), "--verb=get", "--resource=configmaps"];
+    hub.cluster.kubectl(&role).expect("a role");
     sleep(Duration::from_millis(1100));
-    let requests = ["b1", "b2"].map(|name| hub.join(name));
-    let run = leaves_all(&hub, &["--all-pending", "--yes", "--output", "json"]);
-    for name in ["b1", "b2"] {
-        assert_eq!((run.code, run.reason(name).as_str()), (3, "NameUsedBefore"), "{run:?}");
-        let run = leaves_all(&hub, &[name, "--output", "json"]);
-        assert_eq!((run.code, run.reason(name).as_str()), (3, "NameUsedBefore"), "{run:?}");
+    let used = [
+        ("b1", "a certificate for the name was approved before this registration"),
+        ("b2", "its namespace is older than this registration"),
+        ("b3", "the role of its agents is older than this registration"),
+    ];
+    let requests = used.map(|(name, _)| hub.join(name));
+    let all = leaves_all(&hub, &["--all-pending", "--yes", "--output", "json"]);
+    for (name, trace) in used {
+        let alone = leaves_all(&hub, &[name, "--output", "json"]);
+        for run in [&all, &alone] {
+            assert_eq!((run.code, run.reason(name).as_str()), (3, "NameUsedBefore"), "{run:?}");
+            let detail = run.row(name)["detail"].as_str().unwrap_or_default().to_owned();
+            assert!(detail.ends_with(trace), "{run:?}");
+        }
     }
     assert!(requests.iter().all(|request| !hub.is("Approved", request)));
-    assert_eq!(hub.accept(&["b1", "b2", "--reuse-name"]).code, 0);
-    assert!(hub.accepts("b1") && hub.accepts("b2"));
+    assert_eq!(hub.accept(&["b1", "b2", "b3", "--reuse-name"]).code, 0);
+    assert!(used.iter().all(|(name, _)| hub.accepts(name)));
 }
 
 #[test]
