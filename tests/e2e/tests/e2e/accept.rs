@@ -14,18 +14,29 @@ use std::time::{Duration, Instant};
 use cli_tests::Cli;
 use cli_tests::terminal::Terminal;
 use csr_fixtures::{Fixture, Key, Kind};
-use e2e_tests::accept_support::{Ask, Hub, Run, Who, know_registrations, note};
+use e2e_tests::accept_support::{Ask, Hub, Run, Who, know_registrations, managed_cluster, note};
 use e2e_tests::attacks::{BOOTSTRAP, Make, attacks, right_requests};
 use e2e_tests::roles::{bind_rules, resources, rights, user_with, users_without_one_rule};
 use e2e_tests::{kubectl_ocm, run, until};
 use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, PostParams};
+use ocm_api::ManagedCluster;
 use ocm_api::names::hub::managed_cluster_role;
+use ocm_api::names::labels::CLUSTER_SET;
 use ocm_core::accept::Options;
 use ocm_core::{DryRun, Silent};
 use ocm_flows::accept::{Limits, Outcome, Row, carry_out, survey};
 use ocm_flows::registry::Scope;
 use serde_json::{Value, json};
+
+/// Registers a cluster with labels that it chooses itself, which asks as it should; returns the request's name.
+fn join_with(hub: &Hub, name: &str, labels: Value) -> String {
+    let mut object = managed_cluster(name);
+    object.metadata.labels = serde_json::from_value(labels).expect("labels");
+    let api: Api<ManagedCluster> = Api::all(hub.client(Who::Bootstrap));
+    hub.wait(api.create(&PostParams::default(), &object)).expect("a cluster");
+    hub.ask(&Ask::agent(name))
+}
 
 #[test]
 fn no_attack_gets_through_and_each_is_told_its_reason() {
@@ -475,7 +486,9 @@ fn rights_are_checked_before_anything_is_written() {
 #[test]
 fn on_a_terminal_somebody_is_asked() {
     let hub = Hub::start("terminal");
-    let request = hub.join("t1");
+    // The hub has put it into the default set, and an administrator labels it.
+    let request = join_with(&hub, "t1", json!({CLUSTER_SET: "default"}));
+    hub.cluster.kubectl(&["label", "managedcluster", "t1", "env=test"]).expect("a label");
     let kubeconfig = hub.cluster.kubeconfig().to_str().expect("text").to_owned();
     let answered = |scope: &str, keys: &str| {
         let cli = Cli::new();
@@ -489,8 +502,11 @@ fn on_a_terminal_somebody_is_asked() {
         let before = hub.versions();
         let (code, shown) = answered("t1", keys);
         assert_eq!((code, hub.versions()), (3, before), "{shown}");
-        for part in ["t1", &request, BOOTSTRAP, "sha256:", "Accept this cluster?"] {
-            assert!(shown.contains(part), "{part}: {shown}");
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (headings, row) =
+            ("CLUSTER SET LABELS REQUEST AGE REQUESTER KEY", format!("t1 default env=test {request} "));
+        for part in [headings, &row, BOOTSTRAP, "sha256:", "Accept this cluster?"] {
+            assert!(words.contains(part), "{part}: {shown}");
         }
     }
     let (code, shown) = answered("--all-pending", "y\n");
@@ -696,18 +712,10 @@ fn a_name_is_used_until_the_certificates_that_the_controller_has_noted_have_ende
 #[test]
 fn who_labels_itself_is_not_selected() {
     let hub = Hub::start("content");
-    let set = "cluster.open-cluster-management.io/clusterset";
-    let register = |name: &str, labels: Value| {
-        let mut object = e2e_tests::accept_support::managed_cluster(name);
-        object.metadata.labels = serde_json::from_value(labels).expect("labels");
-        let api: Api<ocm_api::ManagedCluster> = Api::all(hub.client(Who::Bootstrap));
-        hub.wait(api.create(&kube::api::PostParams::default(), &object)).expect("a cluster");
-        hub.ask(&Ask::agent(name));
-    };
-    register("evil7", json!({"env": "prod"}));
-    register("evil8", json!({"env": "prod", set: "prod"}));
+    join_with(&hub, "evil7", json!({"env": "prod"}));
+    join_with(&hub, "evil8", json!({"env": "prod", CLUSTER_SET: "prod"}));
     // An administrator labels a cluster that waits. The hub has put it into the default set.
-    register("good", json!({set: "default"}));
+    join_with(&hub, "good", json!({CLUSTER_SET: "default"}));
     hub.cluster.kubectl(&["label", "managedcluster", "good", "env=prod"]).expect("a label");
     let run = hub.accept(&["--selector", "env=prod", "--yes", "--output", "json"]);
     assert_eq!(run.code, 3, "{run:?}");
