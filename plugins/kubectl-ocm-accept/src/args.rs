@@ -148,3 +148,18 @@ pub(crate) struct AcceptArgs {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches as _;
+
+    use super::*;
+
+    #[test]
+    fn names_of_requesters_may_hold_commas() {
+        let words = ["accept", "c1", "--requester", "CN=a,O=b", "--requester", "c"];
+        let matches = AcceptArgs::augment_args(about()).try_get_matches_from(words).unwrap();
+        let args = AcceptArgs::from_arg_matches(&matches).unwrap();
+        assert_eq!((args.requesters, args.names), (vec!["CN=a,O=b".to_owned(), "c".to_owned()], vec!["c1".to_owned()]));
+    }
+}
