@@ -9,6 +9,8 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cli_tests::terminal::Terminal;
+use cli_tests::{Cli, binary};
 use control_plane::{Cluster, Spec};
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
@@ -89,6 +91,16 @@ fn a_hub_becomes_its_own_managed_cluster_and_a_plain_cluster_again() {
     nothing_happens(&["--self", internal], 1, &["publishes no address for use inside its network"]);
     publish(&hub);
     nothing_happens(&[internal], 2, &["is the hub itself", "--self"]);
+    // On a terminal somebody is asked.
+    let settled_before = settled(&hub);
+    let words = [NAME, &access, internal, "--bundle-version", bundle()];
+    let person = Cli::new().env("KUBECONFIG", &here);
+    let mut terminal = Terminal::run(&person, &binary("kubectl-ocm-join"), &words);
+    terminal.wait_for(" is the hub itself. Let it manage itself? [y/N] ");
+    terminal.press("n\n");
+    let (code, shown) = terminal.end();
+    assert!(code == 3 && shown.contains("nothing was changed"), "{code}: {shown}");
+    unchanged(&hub, &settled_before, words);
     nothing_happens(&["--self", internal, "--dry-run=server"], 0, &["is the hub itself", hub.server()]);
 
     let said = join(&["--self", internal, "--accept", "--wait"]);
