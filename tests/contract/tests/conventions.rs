@@ -160,17 +160,43 @@ fn only_binaries_end_the_process() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The codes that a text lists as `Exit codes: 0 ok, 1 failed, …`, up to the end of the paragraph.
-fn listed(text: &str) -> Vec<u8> {
+/// The codes that a text lists as `Exit codes: 0 ok, 1 failed, …`, up to the end of the paragraph, and what each means.
+fn listed(text: &str) -> Vec<(u8, String)> {
     let paragraph = text.split("\n\n").next().unwrap_or_default().split("```").next().unwrap_or_default();
-    let words: Vec<&str> = paragraph.split_whitespace().collect();
-    let begins = |index: usize| index == 0 || words[index - 1].ends_with([',', ':']);
-    (0..words.len()).filter(|index| begins(*index)).filter_map(|index| words[index].parse().ok()).collect()
+    let mut found: Vec<(u8, Vec<&str>)> = Vec::new();
+    let mut begins = true;
+    for word in paragraph.split_whitespace() {
+        match word.parse::<u8>() {
+            Ok(code) if begins => found.push((code, Vec::new())),
+            _ => found.last_mut().into_iter().for_each(|(_, meaning)| meaning.push(word)),
+        }
+        begins = word.ends_with([',', ':']);
+    }
+    found.into_iter().map(|(code, meaning)| (code, meaning.join(" "))).collect()
+}
+
+fn codes(listed: &[(u8, String)]) -> Vec<u8> {
+    listed.iter().map(|(code, _)| *code).collect()
+}
+
+/// What stands for 1 because others refuse it, no rule of ours.
+const REFUSED_BY_OTHERS: [&str; 1] = ["the registry failed or refused it,"];
+
+/// Those of the codes that mean a refusal by a rule of ours, which is 3, and are another one.
+fn refusals(listed: &[(u8, String)]) -> Vec<u8> {
+    let is_refused = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()) == "refused";
+    let wrong = listed.iter().filter(|(code, meaning)| {
+        *code != Exit::Findings.code()
+            && !REFUSED_BY_OTHERS.contains(&meaning.as_str())
+            && meaning.split_whitespace().any(is_refused)
+    });
+    wrong.map(|(code, _)| *code).collect()
 }
 
 #[test]
 fn help_texts_and_the_page_agree_about_exit_codes() {
-    assert_eq!(listed(" 0 ok, 1 of 2, 130 gone.\n\n7 x"), [0, 1, 130]);
+    assert_eq!(codes(&listed(" 0 ok, 1 of 2, 130 gone.\n\n7 x")), [0, 1, 130]);
+    assert_eq!(refusals(&listed(" 0 ok, 1 failed or refused: x, 2 unrefused, 3 refused, 124 (refused).")), [1, 124]);
     let page = fs::read_to_string(root().join("docs/reference/exit-codes.md")).expect("there is a page");
     let all: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
     for name in binaries() {
@@ -180,10 +206,12 @@ fn help_texts_and_the_page_agree_about_exit_codes() {
         let promised: Vec<u8> = row.trim_end_matches(" |").split(", ").filter_map(|code| code.parse().ok()).collect();
         assert!(promised.iter().all(|code| all.contains(code)), "{verb}: {promised:?}");
         let help = fs::read_to_string(root().join(format!("docs/commands/{verb}.md"))).expect("every verb has a page");
-        let mut texts = help.split("Exit codes:").skip(1).map(listed);
-        assert_eq!(texts.next().as_ref(), Some(&promised), "the help of {verb} and docs/reference/exit-codes.md");
+        let texts: Vec<Vec<(u8, String)>> = help.split("Exit codes:").skip(1).map(listed).collect();
+        let first = texts.first().map(|text| codes(text));
+        assert_eq!(first.as_ref(), Some(&promised), "the help of {verb} and docs/reference/exit-codes.md");
         for text in texts {
-            assert!(text.iter().all(|code| promised.contains(code)), "a help of {verb} lists {text:?}");
+            assert!(codes(&text).iter().all(|code| promised.contains(code)), "a help of {verb} lists {text:?}");
+            assert!(refusals(&text).is_empty(), "a refusal by a rule of ours is 3, in a help of {verb}: {text:?}");
         }
     }
 }
