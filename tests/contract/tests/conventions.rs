@@ -144,13 +144,16 @@ fn errors_are_recognised_by_type() {
     assert!(!searches_an_error(r#"names.contains(&"message")"#));
 }
 
+/// What ends no process of ours: the policy that it is a part of, inside of the engine.
+const ENDS_A_POLICY: &str = "wasm-policies/sdk/src/guest.rs";
+
 #[test]
 fn only_binaries_end_the_process() {
-    let folders =
-        ["plugins/lib", "wasm-policies/abi", "wasm-policies/engine", "wasm-policies/rules", "wasm-policies/testing"];
-    let wrong: Vec<String> = folders
+    let wrong: Vec<String> = FLAGLESS
         .iter()
-        .flat_map(|folder| sources(folder))
+        .chain(&["plugins/lib/cli"])
+        .flat_map(|library| sources(library))
+        .filter(|(file, _)| file != ENDS_A_POLICY)
         .flat_map(|(file, text)| {
             let lines =
                 code(&text).filter(|(_, line)| line.contains("process::exit") || line.contains("process::abort"));
