@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "how many attacks there were is part of the result")]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -363,13 +364,42 @@ fn of_a_thousand_clusters_fifty_are_hostile_and_exactly_the_others_come_in() {
     let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
     let names = |from: usize, to: usize| (from..to).map(|index| format!("m{index}")).collect::<Vec<_>>();
     let (first, last) = (names(0, 500), names(500, 950));
+    // What an earlier cluster left behind. Times of the API are whole seconds.
+    hub.cluster.kubectl(&["create", "namespace", "used"]).expect("a namespace");
+    hub.cluster
+        .kubectl(&["label", "namespace", "used", "open-cluster-management.io/cluster-name=used"])
+        .expect("a label");
+    sleep(Duration::from_millis(1100));
     let mut right = hub.join_all(&first);
-    // Of some attacks there is nothing to wait for: no cluster, or no request.
-    let waits = |attack: &(&str, &str, Make)| !matches!(attack.1, "NoManagedCluster" | "NoRequest");
-    let attacks: Vec<_> = attacks().into_iter().filter(waits).take(50).collect();
-    assert_eq!(attacks.len(), 50);
-    attacks.iter().enumerate().for_each(|(index, (_, _, make))| drop(make.make(&hub, &format!("u{index}"))));
+    // Of some attacks there is nothing to wait for: no cluster, one that leaves, or no request.
+    let waits = |attack: &(&str, &str, Make)| !matches!(attack.1, "NoManagedCluster" | "NoRequest" | "Detaching");
+    // One for each reason, and then others.
+    let mut codes = BTreeSet::new();
+    let (mut attacks, more): (Vec<_>, Vec<_>) =
+        attacks().into_iter().filter(waits).partition(|(_, code, _)| codes.insert(*code));
+    attacks.extend(more);
+    attacks.truncate(46);
+    assert!(codes.len() <= attacks.len(), "{codes:?}");
+    let mut hostile = Vec::new();
+    for (index, (what, code, make)) in attacks.iter().enumerate() {
+        let name = format!("u{index}");
+        make.make(&hub, &name);
+        hostile.push((name, *what, *code));
+    }
+    join_with(&hub, "labelled", json!({"env": "prod"}));
+    hostile.push(("labelled".to_owned(), "labels of its own", "Labels"));
+    join_with(&hub, "grouped", json!({CLUSTER_SET: "prod"}));
+    hostile.push(("grouped".to_owned(), "a cluster set of its own", "ClusterSet"));
+    hub.join("used");
+    hostile.push(("used".to_owned(), "a name that was used before", "NameUsedBefore"));
+    hub.join("denied");
+    assert_eq!(hub.accept(&["denied", "--deny", "not ours"]).code, 0);
+    hub.ask(&Ask::agent("denied"));
+    hostile.push(("denied".to_owned(), "a cluster that was denied before", "DeniedBefore"));
+    assert_eq!(hostile.len(), 50);
     right.extend(hub.join_all(&last));
+    // What a stranger asks a foreign signer for is in nobody's way.
+    hub.ask(&planted(&last[0]));
 
     let begun = Instant::now();
     let mut command = Command::new(e2e_tests::accept_support::accept_binary());
@@ -379,10 +409,10 @@ fn of_a_thousand_clusters_fifty_are_hostile_and_exactly_the_others_come_in() {
     println!("1000 clusters: {:?}", begun.elapsed());
     assert_eq!(output.status.code(), Some(3), "{stdout}");
     assert_eq!(stdout.lines().filter(|line| line.ends_with(" accepted")).count(), 950);
-    for (index, (what, code, _)) in attacks.iter().enumerate() {
-        assert!(stdout.contains(&format!("managedcluster/u{index} refused, {code}: ")), "{what}: {stdout}");
+    for (name, what, code) in &hostile {
+        assert!(stdout.contains(&format!("managedcluster/{name} refused, {code}: ")), "{what}: {stdout}");
     }
-    assert!(hub.accepted().iter().eq(first.iter().chain(&last).collect::<std::collections::BTreeSet<_>>()));
+    assert!(hub.accepted().iter().eq(first.iter().chain(&last).collect::<BTreeSet<_>>()));
     assert_eq!(hub.approved(), right.into_values().collect());
 }
 
