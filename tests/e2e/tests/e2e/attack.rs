@@ -1,5 +1,6 @@
 //! A registration under attack: a token with which clusters register is in hostile hands before, during and after the
-//! right clusters join. Every command of the hub's administrator is run by a user with the documented rights only.
+//! right clusters join. Every command of the hub's administrator is run by a user with the documented rights only, but for
+//! the end of that token, which no documented role grants.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, Hub, Who, connect, managed_cluster, token_kubeconfig};
 use e2e_tests::join_support::JoinCommand;
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, object, run};
+use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, object, run, until};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -58,6 +59,11 @@ impl Hostile {
     fn changes(&self, name: &str, patch: Value) -> Result<ManagedCluster, kube::Error> {
         let api = Api::all(self.token.clone());
         self.runtime.block_on(api.patch(name, &PatchParams::default(), &Patch::Merge(patch)))
+    }
+
+    /// Reads a cluster; the hub may say no.
+    fn reads(&self, name: &str) -> Result<ManagedCluster, kube::Error> {
+        self.runtime.block_on(Api::<ManagedCluster>::all(self.token.clone()).get(name))
     }
 
     fn asks_as(&self, client: &Client, mut ask: Ask) -> Result<CertificateSigningRequest, kube::Error> {
@@ -195,6 +201,11 @@ fn forbidden<T: std::fmt::Debug>(answer: Result<T, kube::Error>, words: &str) {
     }
 }
 
+/// Whether the hub does not know who asks.
+fn is_unauthorized<T>(answer: &Result<T, kube::Error>) -> bool {
+    matches!(answer, Err(kube::Error::Api(status)) if status.code == 401)
+}
+
 #[test]
 fn only_the_right_clusters_join_while_somebody_hostile_holds_their_token() {
     let specs = [Spec::node("attack-hub"), Spec::node("attack-shop"), Spec::node("attack-kiosk")];
@@ -203,8 +214,8 @@ fn only_the_right_clusters_join_while_somebody_hostile_holds_their_token() {
     let installer = user_with(hub, "installer", &["install.yaml"]);
     let said = run(kubectl_ocm("install", &installer).args(["hub", "--bundle-version", bundle(), "--wait"]));
     assert_eq!(said.code, Some(0), "{said:?}");
+    let minter = user_with(hub, "minter", &["token.yaml"]);
     let join_command = {
-        let minter = user_with(hub, "minter", &["token.yaml"]);
         let said = run(kubectl_ocm("token", &minter).args(["create", "--output=json"]));
         assert_eq!(said.code, Some(0), "{said:?}");
         JoinCommand::read(&said.stdout)
@@ -327,13 +338,29 @@ fn only_the_right_clusters_join_while_somebody_hostile_holds_their_token() {
     admin.accept(&["--all-pending", "--yes"], 3);
     // The hub's own approvers have had their time, too.
     sleep(Duration::from_secs(3));
-    assert_eq!(approved(hub), before);
-    for name in ["shop", "kiosk"] {
-        let row = admin.get(&["clusters", name]);
-        assert!(row.contains("Available"), "{row}");
-    }
-    let joined = "jsonpath={.items[?(@.spec.hubAcceptsClient==true)].metadata.name}";
-    assert_eq!(hub.kubectl(&["get", "managedclusters", "--output", joined]).expect("clusters"), "kiosk shop");
+    let only_the_right_ones_are_in = || {
+        assert_eq!(approved(hub), before);
+        for name in ["shop", "kiosk"] {
+            let row = admin.get(&["clusters", name]);
+            assert!(row.contains("Available"), "{row}");
+        }
+        let joined = "jsonpath={.items[?(@.spec.hubAcceptsClient==true)].metadata.name}";
+        assert_eq!(hub.kubectl(&["get", "managedclusters", "--output", joined]).expect("clusters"), "kiosk shop");
+    };
+    only_the_right_ones_are_in();
+
+    // The token is ended, with all others of the service account: whoever holds one is nobody, and who has joined stays.
+    let said = run(kubectl_ocm("token", &minter).arg("list"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    says(&said, &["kubectl ocm token revoke --service-account"]);
+    hostile.reads("shop").expect("the token still counts");
+    let said = run(kubectl_ocm("token", hub.kubeconfig()).args(["revoke", "--service-account", "--yes"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    // For a moment the API server remembers whose it was.
+    until("the API server to forget the token", || is_unauthorized(&hostile.reads("shop")));
+    assert!(is_unauthorized(&hostile.registers("late", json!({}))));
+    assert!(is_unauthorized(&hostile.asks_as(&hostile.token, Ask::agent("shop"))));
+    only_the_right_ones_are_in();
 }
 
 /// The first text under a key, anywhere in a document.
