@@ -144,7 +144,7 @@ fn errors_are_recognised_by_type() {
     assert!(!searches_an_error(r#"names.contains(&"message")"#));
 }
 
-/// What ends no process of ours: the policy that it is a part of, inside of the engine.
+/// A file that ends a policy which it is part of, inside of the engine, and no process of ours.
 const ENDS_A_POLICY: &str = "wasm-policies/sdk/src/guest.rs";
 
 #[test]
