@@ -156,6 +156,9 @@ pub(crate) fn refused(file: &Path, error: &PolicyError) -> Failure {
             "kubectl ocm policy inspect {} shows which settings it takes; give them with --settings",
             file.display()
         )),
+        PolicyError::UndeclaredKind => failure.hint(
+            "declare it with --kind gatekeeper, or with --kind opa; a project has it as kind: in its manifest.yaml",
+        ),
         _ => failure,
     }
 }

@@ -717,7 +717,7 @@ fn the_kind_of_a_module_can_be_declared() {
     }
     // A template of Gatekeeper that does not say so would find no review, and never deny.
     let looks = "review\0parameters\0violation\0";
-    assert!(kind(looks, &[]).unwrap_err().contains("--kind gatekeeper"));
+    assert_eq!(declared(looks, None, &[]).err(), Some(PolicyError::UndeclaredKind));
     assert_eq!(kind(looks, &[("ocm-policy-kind", "opa")]), Ok(Kind::Opa));
     assert_eq!(kind(looks, &[("ocm-policy-kind", "gatekeeper")]), Ok(Kind::Gatekeeper));
 }

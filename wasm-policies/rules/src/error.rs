@@ -39,6 +39,12 @@ pub enum PolicyError {
     /// It is missing or cannot be loaded.
     #[error("the policy cannot be loaded: {0}")]
     Load(String),
+    /// It reads what only templates of Gatekeeper are given, and does not declare its kind.
+    #[error(
+        "the policy cannot be loaded: it reads input.review and input.parameters, as templates of Gatekeeper do, and \
+         does not declare its kind: gatekeeper, or opa if it is no template"
+    )]
+    UndeclaredKind,
     /// It does not take its settings.
     #[error("the policy cannot be loaded: it refuses its settings: {0}")]
     Settings(String),
@@ -80,7 +86,7 @@ impl PolicyError {
             Self::Malformed(_) | Self::TooLarge(_) => "the policy's answer cannot be used",
             Self::HostCall(_) => "the policy asked for what it may not have",
             Self::Loading => "the policy is being loaded: try again in some seconds",
-            Self::Load(_) | Self::Settings(_) => "the policy cannot be loaded",
+            Self::Load(_) | Self::UndeclaredKind | Self::Settings(_) => "the policy cannot be loaded",
             Self::DeadlineExceeded => "the deadline of the request has passed",
             Self::Overloaded(_) => "too many requests are being evaluated",
             Self::EditRefused(_) => "the policy may not make a change that it wants",
@@ -104,6 +110,7 @@ impl PolicyError {
             Self::HostCall(_) => "host-call",
             Self::Loading => "loading",
             Self::Load(_) => "load",
+            Self::UndeclaredKind => "undeclared-kind",
             Self::Settings(_) => "settings",
             Self::DeadlineExceeded => "deadline-exceeded",
             Self::Overloaded(_) => "overloaded",
@@ -135,6 +142,7 @@ mod tests {
             PolicyError::HostCall(text()),
             PolicyError::Loading,
             PolicyError::Load(text()),
+            PolicyError::UndeclaredKind,
             PolicyError::Settings(text()),
             PolicyError::DeadlineExceeded,
             PolicyError::Overloaded(text()),

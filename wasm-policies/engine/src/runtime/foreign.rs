@@ -100,12 +100,7 @@ pub(crate) fn check_inputs(module: &[u8], kind: Kind, declared: bool, manifest: 
                 .to_owned(),
         )),
         Kind::Opa if !declared && texts.hold("violation") && texts.hold("review") && texts.hold("parameters") => {
-            Err(PolicyError::Load(
-                "it reads input.review and input.parameters, as templates of Gatekeeper do, and does not say that it \
-                 is one; load it with --kind gatekeeper, or with --kind opa if it is none, or write kind: into \
-                 manifest.yaml"
-                    .to_owned(),
-            ))
+            Err(PolicyError::UndeclaredKind)
         }
         _ => Ok(()),
     }
