@@ -32,7 +32,7 @@ pub enum Operations {
     /// All that were judged must be judged.
     #[default]
     Keep,
-    /// Fewer may be judged; the administrator has said so.
+    /// Fewer may be judged, but not none; the administrator has said so.
     MayShrink,
 }
 
@@ -255,11 +255,11 @@ fn belongs(policy: &Policy, place: &str) -> Result<(), PolicyError> {
 
 /// Whether a policy judges something, and all that was judged in a place before.
 fn keeps(policy: &Policy, before: Option<&Slot>, operations: Operations) -> Result<(), PolicyError> {
-    if operations == Operations::MayShrink {
-        return Ok(());
-    }
     if policy.manifest().operations.is_empty() {
         return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
+    }
+    if operations == Operations::MayShrink {
+        return Ok(());
     }
     let Some(Ok(active)) = before.map(|slot| &slot.active) else { return Ok(()) };
     let lost = active.manifest().operations.iter().filter(|operation| !policy.judges(**operation));

@@ -78,6 +78,11 @@ fn a_place_keeps_what_it_judges_and_who_speaks_there() {
         assert!(matches!(&error, PolicyError::Load(why) if why.contains("asked")), "{error}");
         assert!(registry.propose("gate", judging(fewer).unwrap(), 10_000, Operations::Keep).is_err());
     }
+    for operations in [Operations::Keep, Operations::MayShrink] {
+        let none = install(registry.begin("gate").operations(operations), judging("")).unwrap_err();
+        assert!(matches!(&none, PolicyError::Load(why) if why.contains("no operation at all")), "{none}");
+        assert_eq!(registry.propose("gate", judging("").unwrap(), 0, operations), Err(none));
+    }
     assert_eq!(ask(&registry, "c").asked().len(), 1, "the place still answers");
     install(registry.begin("gate").operations(Operations::MayShrink), judging(r#""delete""#)).unwrap();
     assert_eq!(ask(&registry, "c").asked().len(), 0);
