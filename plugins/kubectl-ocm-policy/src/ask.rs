@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ocm_policy_abi::{Decision, Edit, Manifest, TaintEffect};
 use ocm_policy_engine::{
@@ -11,6 +12,10 @@ use ocm_policy_engine::{
 use ocm_policy_rules::Enforcement;
 
 use crate::requests::Asked;
+
+/// How long all policies together may take for one request: an API server waits no longer for a webhook, so what takes longer
+/// is no answer on a hub. Each policy has limits of its own, and ends well before.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Policies as a hub has them: each in a place of its own.
 #[derive(Default)]
@@ -87,7 +92,7 @@ impl Policies {
     pub(crate) fn evaluate(&self, asked: &Asked) -> Result<Final, PolicyError> {
         match &asked.recorded {
             Some(text) => self.again(text),
-            None => Ok(evaluate(&self.registry, asked.request.clone(), asked, &Deadline::NONE)),
+            None => Ok(evaluate(&self.registry, asked.request.clone(), asked, &Deadline::after(LONGEST))),
         }
     }
 
@@ -97,13 +102,24 @@ impl Policies {
     /// When it cannot be read.
     pub(crate) fn again(&self, request: &str) -> Result<Final, PolicyError> {
         let question = Question::recorded(request)?;
-        Ok(evaluate_question(&self.registry, question, &NoEvidence, &Deadline::NONE))
+        Ok(evaluate_question(&self.registry, question, &NoEvidence, &Deadline::after(LONGEST)))
     }
 }
 
 /// The word for what came of asking.
 pub(crate) fn word(result: &Result<Decision, PolicyError>) -> &'static str {
     result.as_ref().map_or("error", |decision| decision.verdict.word())
+}
+
+/// Why there is no decision, in a sentence.
+pub(crate) fn why(error: &PolicyError) -> String {
+    match error {
+        PolicyError::DeadlineExceeded => format!(
+            "there is no answer within {} s, and no API server waits longer for all policies together",
+            LONGEST.as_secs()
+        ),
+        error => error.to_string(),
+    }
 }
 
 /// An edit in a few words.
@@ -122,5 +138,17 @@ pub(crate) fn edit(edit: &Edit) -> String {
         Edit::RemoveTaint { key } => format!("remove taint {key}"),
         Edit::SetClusterSet { name } => format!("set cluster set {name}"),
         Edit::SetLeaseDuration { seconds } => format!("set lease duration {seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_passed_deadline_is_told_with_its_time() {
+        let told = why(&PolicyError::DeadlineExceeded);
+        assert!(told.contains("within 30 s") && told.contains("all policies together"), "{told}");
+        assert_eq!(why(&PolicyError::OutOfFuel), PolicyError::OutOfFuel.to_string());
     }
 }

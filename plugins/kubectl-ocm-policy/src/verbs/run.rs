@@ -88,7 +88,7 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
             "error",
             problem.policies.join(", "),
             problem.error.code(),
-            problem.error
+            ask::why(&problem.error)
         ));
     }
     for warning in &combined.warnings {

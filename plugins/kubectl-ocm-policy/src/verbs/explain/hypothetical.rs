@@ -391,7 +391,7 @@ impl Hypothesis<'_> {
             text += &format!("  {}\n", clean(&reason(&given.reason)));
         }
         for problem in &combined.errors {
-            text += &format!("  {}: {}\n", problem.error.code(), clean(&problem.error.to_string()));
+            text += &format!("  {}: {}\n", problem.error.code(), clean(&ask::why(&problem.error)));
         }
         if let Some(today) = self.today {
             let waits = today.waiting_for.as_ref().map(|waits| format!(", waits for {waits}")).unwrap_or_default();

@@ -85,7 +85,7 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
         text += &format!("  {}\n", clean(&reason(&given.reason)));
     }
     for problem in &combined.errors {
-        text += &format!("  {}: {}\n", problem.error.code(), clean(&problem.error.to_string()));
+        text += &format!("  {}: {}\n", problem.error.code(), clean(&ask::why(&problem.error)));
     }
     text
 }
