@@ -352,17 +352,14 @@ mod tests {
 
     #[test]
     fn other_contracts_get_what_their_adapters_say() {
-        let request: Request<'static> = serde_json::from_str(Box::leak(
-            json!({
-                "id": "7", "operation": "create", "now": 5, "requester": {"username": "u", "groups": ["g"]},
-                "resource": {"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster",
-                             "resource": "managedclusters", "operation": "CREATE", "name": "a"},
-                "object": {"metadata": {"name": "a"}},
-            })
-            .to_string()
-            .into_boxed_str(),
-        ))
-        .unwrap();
+        let text = json!({
+            "id": "7", "operation": "create", "now": 5, "requester": {"username": "u", "groups": ["g"]},
+            "resource": {"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster",
+                         "resource": "managedclusters", "operation": "CREATE", "name": "a"},
+            "object": {"metadata": {"name": "a"}},
+        })
+        .to_string();
+        let request = serde_json::from_str::<Request<'_>>(&text).unwrap().into_owned();
         assert_eq!(request.operation, Operation::Create);
         let settings = json!({"n": [1, "x"]});
         let question = Question::new(request.clone());

@@ -40,9 +40,8 @@ fn question() -> Question {
         "object": {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
                    "metadata": {"name": "prod-1", "labels": {"env": "prod"}}, "spec": {}},
     });
-    let request: Request<'static> =
-        serde_json::from_str(Box::leak(request.to_string().into_boxed_str())).expect("it is a request");
-    Question::new(request)
+    let text = request.to_string();
+    Question::new(serde_json::from_str::<Request<'_>>(&text).expect("it is a request").into_owned())
 }
 
 /// The answer, which must be the same when it is asked for again.

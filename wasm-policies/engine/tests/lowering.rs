@@ -105,8 +105,9 @@ fn without(value: &Value, path: &str) -> Value {
 
 /// What the guest has made of a request; none where the request cannot be one.
 fn seen(policy: &Arc<Policy>, request: &Value) -> Option<u32> {
-    let request: Request<'static> = serde_json::from_str(String::leak(request.to_string())).ok()?;
-    let answered = policy.decide(&Question::new(request));
+    let text = request.to_string();
+    let request = serde_json::from_str::<Request<'_>>(&text).ok()?;
+    let answered = policy.decide(&Question::new(request.into_owned()));
     Some(answered.outcome.result.as_ref().ok()?.ask_again_seconds.unwrap())
 }
 
@@ -135,7 +136,8 @@ fn in_one_block_it_lies_as_if_it_had_been_written_piece_by_piece() {
 #[test]
 fn whoever_gives_away_wrong_memory_harms_nobody_else() {
     let engine = engine();
-    let whole: Request<'static> = serde_json::from_str(String::leak(everything().to_string())).unwrap();
+    let text = everything().to_string();
+    let whole = serde_json::from_str::<Request<'_>>(&text).unwrap().into_owned();
     let answer = |address: &str| {
         // `configure` gets its settings by the same function.
         let realloc = format!("(if (i32.gt_u (local.get 3) (i32.const 100)) (then (return (i32.const {address}))))");

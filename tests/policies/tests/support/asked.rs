@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Somebody registers a cluster.
 pub fn request(name: &str, labels: &Value) -> Request<'static> {
-    let json = json!({
+    let text = json!({
         "id": "84bd3dc3", "operation": "create", "now": 1_790_000_000_000_i64,
         "requester": {"username": "system:serviceaccount:open-cluster-management:bootstrap", "groups": ["g"]},
         "resource": {"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster",
@@ -16,8 +16,9 @@ pub fn request(name: &str, labels: &Value) -> Request<'static> {
         "cluster": {"name": name, "labels": labels},
         "object": {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
                    "metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": false}},
-    });
-    serde_json::from_str(Box::leak(json.to_string().into_boxed_str())).expect("it is a request")
+    })
+    .to_string();
+    serde_json::from_str::<Request<'_>>(&text).expect("it is a request").into_owned()
 }
 
 /// A policy made with the SDKs of Kubewarden, in both execution modes, with the metadata that its tools add.

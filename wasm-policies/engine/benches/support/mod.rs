@@ -33,5 +33,6 @@ pub fn request(name: &str) -> Result<Request<'static>, String> {
             "clientConfigs": [{ "url": "https://10.0.0.1:6443", "caSha256": "f82ca45b5d814b4bbe44bc1d99af9983f82ca45b5d814b4bbe44bc1d99af9983" }],
         },
     });
-    serde_json::from_str(String::leak(request.to_string())).map_err(|error| error.to_string())
+    let text = request.to_string();
+    serde_json::from_str::<Request<'_>>(&text).map(Request::into_owned).map_err(|error| error.to_string())
 }
