@@ -105,3 +105,25 @@ pub(crate) fn compatibility() -> String {
     }
     format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_much_machine_code_is_refused() {
+        let header = || Header {
+            kind: Kind::Component,
+            manifest: Manifest::default(),
+            module_digest: String::new(),
+            settings_digest: String::new(),
+            settings: "{}".to_owned(),
+            settings_for_instances: None,
+            compatibility: String::new(),
+        };
+        // Zeros take no memory until somebody writes to them.
+        let code = vec![0_u8; MOST_CODE + 1];
+        assert_eq!(Artifact::new(header(), &code).err(), Some(too_much_code()));
+        assert!(Artifact::new(header(), &code[..MOST_CODE]).is_ok());
+    }
+}

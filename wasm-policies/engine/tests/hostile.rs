@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
@@ -186,6 +187,28 @@ fn answers_that_are_too_large_are_errors() {
     let answer = serde_json::json!({"verdict": "allow", "warnings": many}).to_string();
     let error = decides(&Guest { pages: 10, fields: String::new(), ..Guest::answering(&answer) });
     assert!(matches!(error, PolicyError::TooLarge(_)), "{error:?}");
+}
+
+#[test]
+fn an_answer_whose_parts_are_small_enough_is_measured_as_a_whole() {
+    const MOST: usize = 64 << 10;
+    let answer = |last: usize| {
+        let reasons = vec![serde_json::json!({"code": "No", "message": "m".repeat(1024)}); 32];
+        let value = |number: usize| "v".repeat(if number == 31 { last } else { 1000 });
+        let audit: BTreeMap<String, String> = (0..32).map(|number| (format!("k{number:02}"), value(number))).collect();
+        serde_json::json!({"verdict": "deny", "reasons": reasons, "audit": audit}).to_string()
+    };
+    let engine = engine();
+    let decides = |last: usize| {
+        let guest = Guest { pages: 4, ..Guest::answering(&answer(last)) };
+        let policy = policy(&engine, &guest.module()).expect("it loads");
+        policy.decide(&question("c")).outcome.result.clone().map(|decision| decision.verdict)
+    };
+    let left = MOST - answer(0).len();
+    assert!((1..1000).contains(&left), "an entry for the audit log cannot be of {left} bytes");
+    assert_eq!(decides(left), Ok(Verdict::Deny));
+    let error = PolicyError::TooLarge(format!("{} bytes, {MOST} allowed", MOST + 1));
+    assert_eq!(decides(left + 1), Err(error));
 }
 
 #[test]

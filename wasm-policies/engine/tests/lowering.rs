@@ -6,10 +6,10 @@ mod support;
 
 use std::sync::Arc;
 
-use ocm_policy_abi::Request;
-use ocm_policy_engine::{Policy, Question};
+use ocm_policy_abi::{Request, Verdict};
+use ocm_policy_engine::{Policy, PolicyError, Question};
 use serde_json::{Value, json};
-use support::{ANSWER, Guest, engine, policy};
+use support::{ANSWER, Guest, engine, policy, question};
 
 /// Asks again after so many seconds as a number that depends on each byte which the host has written.
 fn hashing(one_block: bool) -> Guest {
@@ -151,4 +151,18 @@ fn whoever_gives_away_wrong_memory_harms_nobody_else() {
     drop(answer("20480"));
     drop(answer("0"));
     assert_eq!(answer("65528").unwrap_err().code(), "malformed");
+}
+
+#[test]
+fn what_a_decision_says_beyond_the_contract_is_an_error_and_never_passed_over() {
+    let engine = engine();
+    let decide = |answer: &str| {
+        let policy = policy(&engine, &Guest::answering(answer).module()).unwrap();
+        policy.decide(&question("c")).outcome.result.clone()
+    };
+    assert_eq!(decide(r#"{"verdict":"allow","more":{}}"#).map(|decision| decision.verdict), Ok(Verdict::Allow));
+    for more in [r#"{"expires":{"seconds":5}}"#, r#"{"later":null}"#, r#"{"a":["x"],"b":true}"#] {
+        let error = decide(&format!(r#"{{"verdict":"allow","more":{more}}}"#)).unwrap_err();
+        assert!(matches!(&error, PolicyError::Malformed(why) if why.contains("more than this hub knows")), "{error:?}");
+    }
 }

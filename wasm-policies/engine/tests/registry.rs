@@ -3,13 +3,14 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ocm_policy_abi::{Csr, Operation, Request, Requester, Verdict};
+use ocm_policy_abi::{Csr, Operation, Request, Requester, Resource, Verdict};
 use ocm_policy_engine::{
     Ceiling, Comparison, Deadline, Engine, Evaluated, NoEvidence, Operations, Policy, PolicyError, Registry,
     compile_here, evaluate,
 };
-use ocm_policy_rules::{Enforcement, Scope};
+use ocm_policy_rules::{Enforcement, Scope, canary};
 use support::{Guest, ask, engine, policy, request};
 
 fn verdict(asked: &Evaluated) -> Result<Verdict, PolicyError> {
@@ -173,6 +174,47 @@ fn a_cluster_and_its_certificate_request_go_to_the_same_version() {
         }
     }
     assert!(seen[0] > 25 && seen[1] > 25, "{seen:?}");
+}
+
+#[test]
+fn where_no_cluster_is_named_a_canary_decides_by_the_object_or_else_by_the_requester() {
+    let (engine, registry) = (engine(), Registry::default());
+    registry.install(registry.begin("gate"), placed(&engine, "gate", &Guest::default()), |_| Ok(())).unwrap();
+    let candidate = placed(&engine, "gate", &Guest::answering(DENY)).unwrap();
+    registry.propose("gate", candidate, 5_000, Operations::Keep).unwrap();
+    let denied = |user: &str, object: Option<&str>| {
+        let name = |name: &str| Resource { name: Some(name.to_owned().into()), ..Resource::default() };
+        let requester = Requester { username: user.to_owned().into(), ..Requester::default() };
+        let request = Request { resource: object.map(name), ..Request::new(Operation::Create, requester) };
+        verdict(&evaluate(&registry, request, &NoEvidence, &Deadline::NONE).asked()[0]) == Ok(Verdict::Deny)
+    };
+    let mut seen = [0, 0];
+    for n in 0..100 {
+        let name = format!("name-{n}");
+        let chosen = canary::chosen("gate", &name, 5_000);
+        seen[usize::from(chosen)] += 1;
+        assert_eq!(denied(&name, None), chosen, "{name}");
+        assert_eq!(denied("somebody", Some(&name)), chosen, "{name}");
+    }
+    assert!(seen[0] > 25 && seen[1] > 25, "{seen:?}");
+}
+
+#[test]
+fn whoever_has_answered_is_not_asked_again_to_compare() {
+    let (engine, registry) = (engine(), Registry::default());
+    registry.install(registry.begin("gate"), placed(&engine, "gate", &Guest::default()), |_| Ok(())).unwrap();
+    let candidate = placed(&engine, "gate", &Guest::answering(DENY)).unwrap();
+    // Whoever would be asked now could not answer any more.
+    let passed = Deadline::after(Duration::ZERO);
+    let late: Result<Verdict, PolicyError> = Err(PolicyError::DeadlineExceeded);
+    for (share, active, tried) in [(0, Ok(Verdict::Allow), late.clone()), (10_000, late.clone(), Ok(Verdict::Deny))] {
+        registry.propose("gate", candidate.clone(), share, Operations::Keep).unwrap();
+        let compared = ask(&registry, "c").compare(&passed).into_iter();
+        let compared: Vec<_> = compared
+            .map(|it| [it.active, it.candidate].map(|outcome| outcome.result.map(|decision| decision.verdict)))
+            .collect();
+        assert_eq!(compared, [[active, tried]]);
+    }
 }
 
 #[test]
