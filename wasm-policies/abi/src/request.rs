@@ -490,7 +490,8 @@ impl Signature {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Table<'a> {
-    /// The state of the hub that was read; equal for all tables of one request.
+    /// Which state of its source was read: tables of one source in a request are of the same state where these are equal.
+    /// Between different sources it says nothing.
     #[serde(borrow)]
     pub revision: Text<'a>,
     /// Whether nothing was cut off. A policy that counts must not count what is incomplete.

@@ -18,7 +18,8 @@ use crate::registry::{Registry, Slot};
 
 /// What knows the hub.
 pub trait EvidenceReader: Sync {
-    /// The rows that a query of a policy finds for a request. All tables of one request are of one state of the hub.
+    /// The rows that a query of a policy finds for a request. Each table is of one state of its source; others may be of
+    /// another moment.
     ///
     /// # Errors
     /// When it cannot be told, or not before the deadline. The policy is not asked then, and that is an error.

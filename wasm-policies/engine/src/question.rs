@@ -226,7 +226,7 @@ impl Question {
         manifest.evidence.iter().filter_map(find).collect()
     }
 
-    /// The state of the hub that the evidence of a policy is of, the same for all its tables; none: it gets no evidence.
+    /// The revision of the first table that a policy gets; none: it gets no evidence. The request holds those of all.
     pub(crate) fn revision(&self, manifest: &Manifest) -> Result<Option<String>, PolicyError> {
         Ok(self.tables(manifest)?.first().map(|found| found.table.revision.to_string()))
     }

@@ -25,7 +25,7 @@ pub struct Record {
     pub settings_sha256: String,
     /// SHA-256 of [`Self::request`].
     pub request_sha256: String,
-    /// The state of the hub that its evidence is of; none: it asked for none.
+    /// The revision of the first table of its evidence; none: it asked for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_revision: Option<String>,
     /// What it was allowed to use.
@@ -81,7 +81,7 @@ pub struct Circumstances {
     pub settings: String,
     /// The request as the policy got it.
     pub request: String,
-    /// The state of the hub that the evidence is of.
+    /// The revision of the first table of its evidence; none: it asked for none.
     pub evidence_revision: Option<String>,
     /// What the policy was allowed to use.
     pub limits: Limits,
