@@ -60,6 +60,11 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
             report.on_clusters(&with_clusters, count);
             report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
         }
+    } else if deny::is_there() {
+        report.deny();
+    } else {
+        // Compiling it takes minutes.
+        println!("\n(dependencies are not judged: the first whole cargo verify compiles cargo-deny)");
     }
     report.close(begun)
 }
