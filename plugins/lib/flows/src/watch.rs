@@ -1,6 +1,8 @@
 //! What changes on a hub, told as it happens; interruptions are bridged.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{Stream, StreamExt};
 use kube::Api;
@@ -38,7 +40,18 @@ where
 {
     let label = hub.label();
     let mut known = Known::new(gone);
-    watcher(api, config).default_backoff().flat_map(move |event| {
+    // That a list begins is told before anything was read: for the pauses it would be a success, and they would never grow.
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let begins = has_begun.clone();
+    let answers = watcher(api, config).filter(move |event| {
+        let is_begin = matches!(event, Ok(Change::Init));
+        begins.fetch_or(is_begin, Ordering::Relaxed);
+        std::future::ready(!is_begin)
+    });
+    answers.default_backoff().flat_map(move |event| {
+        if has_begun.swap(false, Ordering::Relaxed) {
+            known.begin();
+        }
         let found = match event {
             Ok(event) => known.take(event),
             Err(error) => known.lose(error, &label).into_iter().collect(),
@@ -70,15 +83,19 @@ impl<K: kube::Resource, G> Known<K, G> {
         Self { objects: BTreeMap::new(), gone, listed: None, lost: false, refused: 0 }
     }
 
+    /// A list begins.
+    fn begin(&mut self) {
+        self.listed = Some(BTreeSet::new());
+    }
+
     fn take(&mut self, event: Change<K>) -> Vec<Result<Changed<K, G>, Failure>> {
         let mut found = Vec::new();
-        // The beginning of a list is announced before anything was read.
         if !matches!(event, Change::Init) && std::mem::take(&mut self.lost) {
             self.refused = 0;
             found.push(Changed::Back);
         }
         match event {
-            Change::Init => self.listed = Some(BTreeSet::new()),
+            Change::Init => self.begin(),
             Change::InitApply(object) => {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(name_of(&object));
