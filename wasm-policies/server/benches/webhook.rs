@@ -179,7 +179,7 @@ async fn serve(judge: Arc<dyn Judge>, metrics: Arc<Metrics>) -> Running {
     let (config, tls) = tls::certificates();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let server = Server::new(judge, metrics, Bounds::default());
+    let server = Server::new(judge, metrics, Bounds::default()).unwrap();
     // On a thread of its own, as in the program: whoever loads the server does not take connections for it.
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -47,7 +47,7 @@ async fn start(bounds: Bounds) -> Running {
 async fn serve(judge: Arc<dyn Judge>, parts: Parts, bounds: Bounds) -> Running {
     let Parts { policies, metrics, .. } = parts;
     let (config, tls) = tls::certificates();
-    let server = Server::new(judge, metrics.clone(), bounds);
+    let server = Server::new(judge, metrics.clone(), bounds).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (end, ended) = oneshot::channel::<()>();

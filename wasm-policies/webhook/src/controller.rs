@@ -19,7 +19,7 @@ pub(crate) async fn run(args: ControllerArgs, client: ClientArgs, ui: Arc<Ui>, s
     let parts = Parts::new(&client, modules, &ui).await?;
     let once = Connection { sends_once: true, ..client.connection()? };
     let effects = ocm_kube::connect(&once, ui.clone()).await?;
-    let log = Log::start();
+    let log = Log::start()?;
     let controller = Controller::new(Of {
         hub: parts.hub.clone(),
         effects: effects.client,

@@ -74,10 +74,14 @@ pub(crate) struct Log {
 
 impl Log {
     /// Writes what comes.
-    pub(crate) fn start() -> Self {
+    pub(crate) fn start() -> Result<Self, Failure> {
         let log = Arc::new(DecisionLog::new(LOG));
         let lines = log.clone();
-        Self { log, writer: std::thread::spawn(move || lines.write(write)) }
+        let writer = std::thread::Builder::new().name("decision-log".to_owned()).spawn(move || lines.write(write));
+        let cannot = |error: std::io::Error| {
+            Failure::other("no thread can be started that writes the decision log").because(error)
+        };
+        Ok(Self { log, writer: writer.map_err(cannot)? })
     }
 
     /// What waits is written, within a while, and then nothing comes.

@@ -56,11 +56,12 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
     let (reviews, probes) = (bind(listen).await?, bind(health_listen).await?);
     let parts = Parts::new(&client, modules, &ui).await?;
     let Parts { policies, knowledge, metrics, health, .. } = &parts;
-    let log = Log::start();
+    let log = Log::start()?;
     let gate = Gate::new(policies.clone(), knowledge.clone(), metrics.clone(), log.log.clone());
     let gate = Arc::new(gate.with_controller(with_controller));
     let bounds = Bounds { in_flight: max_in_flight.into(), drain, ..Bounds::default() }.within_open_files();
-    let server = Server::new(gate, metrics.clone(), bounds);
+    let server = Server::new(gate, metrics.clone(), bounds)
+        .map_err(|error| Failure::other("no thread can be started that answers reviews").because(error))?;
     let following = parts.follow(&ui);
     let rereading = tokio::spawn(reread(files, certificate, clients, metrics.clone(), ui.clone()));
     let probing = tokio::spawn(serve_health(probes, health.clone()));

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 #[cfg(unix)]
 use std::task::Poll;
+use std::time::Duration;
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Id, Parser};
 use ocm_core::{Event, Exit, Failure, Narrator, Reason};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::{Ui, UiArgs, complete};
 
@@ -21,6 +22,9 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[expect(unsafe_code, reason = "naming a section is unsafe; nothing else has this name, and the bytes are only read")]
 #[unsafe(link_section = ".ocm.version")]
 static STAMP: [u8; VERSION.len()] = *VERSION.as_bytes().first_chunk().expect("an array of its own length");
+
+/// Longer than anything runs, and not so long that a time after it could not be told.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// How the dispatcher tells its version to the binaries that it becomes.
 const SUITE: &str = "KUBECTL_OCM_SUITE";
@@ -140,7 +144,7 @@ where
         let suite = suite.to_string_lossy();
         ui.tell(Event::warning(format!("{name} is version {VERSION}, but kubectl-ocm is {suite}: reinstall both")));
     }
-    let runtime = match Builder::new_current_thread().enable_all().build() {
+    let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return finish(&ui, Err(Failure::other("cannot start").because(error))),
     };
@@ -149,6 +153,13 @@ where
     // A look-up of a name that hangs must not keep the process alive.
     runtime.shutdown_background();
     finish(&ui, result.map(Into::into))
+}
+
+/// The runtime of a binary. Threads that it has started for work that would hold it up stay: where the system lets it start no
+/// other, `spawn_blocking` has work wait for them, and panics where there is none. A server would end so after each pause in
+/// which the last one had ended, looking up a name for instance.
+fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().thread_keep_alive(FOR_EVER).build()
 }
 
 fn finish(ui: &Ui, result: Result<u8, Failure>) -> ExitCode {
@@ -198,5 +209,20 @@ fn interrupted() -> impl Future<Output = ()> + Send + use<> {
 async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_was_started_for_work_is_there_for_the_next_however_long_that_takes() {
+        let runtime = runtime().unwrap();
+        let by = || runtime.block_on(runtime.spawn_blocking(|| std::thread::current().id())).unwrap();
+        let first = by();
+        // Longer than such threads stay where nothing else is said.
+        std::thread::sleep(Duration::from_secs(12));
+        assert_eq!(by(), first);
     }
 }

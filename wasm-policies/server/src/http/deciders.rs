@@ -2,24 +2,26 @@
 //!
 //! More threads than processors would only wait for each other's instances. What may wait, for the hub or for a policy
 //! that is slow, is done by threads of its own, and where a policy turns slow unexpectedly, others take what has queued up.
+//! Where no other thread can be started these do it all. There is at least one of them, or there is no server.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Handle;
+use super::spare::{Job, Spare, start};
 
 /// Threads at most.
 const MOST: usize = 8;
 /// Reviews that wait longer for a thread than this get one more.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// Something to be answered.
-type Job = Box<dyn FnOnce() + Send>;
-
 /// The threads. They end when this is dropped.
-pub(super) struct Deciders(Arc<Inner>);
+pub(super) struct Deciders {
+    inner: Arc<Inner>,
+    spare: Spare,
+}
 
 struct Inner {
     queue: Mutex<Queue>,
@@ -41,8 +43,15 @@ struct Queue {
 const IDLE: u64 = u64::MAX;
 
 impl Deciders {
-    /// One for each processor. Where no thread can be started, everything is done by threads that are added.
-    pub(super) fn start() -> Self {
+    /// One for each processor, or as many as can be started.
+    ///
+    /// # Errors
+    /// Where not even one can be.
+    pub(super) fn start() -> io::Result<Self> {
+        Self::with(Spare::new(Box::new(start)))
+    }
+
+    fn with(spare: Spare) -> io::Result<Self> {
         let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST);
         let inner = Arc::new(Inner {
             queue: Mutex::default(),
@@ -52,46 +61,70 @@ impl Deciders {
             began: (0..count).map(|_| AtomicU64::new(0)).collect(),
             added: AtomicUsize::new(0),
         });
+        let (mut started, mut failed) = (0, None);
         for number in 0..count {
             let inner = inner.clone();
             let named = std::thread::Builder::new().name(format!("decisions-{number}"));
-            let _ = named.spawn(move || inner.work(number));
+            match named.spawn(move || inner.work(number)) {
+                Ok(_) => started += 1,
+                Err(error) => failed = Some(error),
+            }
         }
-        Self(inner)
+        match failed {
+            Some(error) if started == 0 => Err(error),
+            _ => Ok(Self { inner, spare }),
+        }
     }
 
     /// Has something done soon.
     pub(super) fn give(&self, job: Job) {
-        let waiting = {
-            let mut queue = self.0.queue();
-            queue.jobs.push_back(job);
-            queue.jobs.len()
-        };
-        self.0.more.notify_one();
-        if self.0.all_are_late() && self.0.added.load(Ordering::Relaxed) < waiting {
-            self.0.added.fetch_add(1, Ordering::Relaxed);
-            let inner = self.0.clone();
-            Handle::current().spawn_blocking(move || {
+        let waiting = self.inner.push(job);
+        if self.inner.all_are_late() && self.inner.added.load(Ordering::Relaxed) < waiting {
+            self.inner.added.fetch_add(1, Ordering::Relaxed);
+            let inner = self.inner.clone();
+            let given = self.spare.give(Box::new(move || {
                 inner.added.fetch_sub(1, Ordering::Relaxed);
                 let job = inner.queue().jobs.pop_front();
                 if let Some(job) = job {
                     job();
                 }
-            });
+            }));
+            // The job is where it was: one of these threads comes to it.
+            if given.is_err() {
+                self.inner.added.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Has something done that may wait, by a thread of its own. Where there is none it takes its turn.
+    pub(super) fn wait(&self, job: Job) {
+        if let Err(job) = self.spare.give(job) {
+            self.inner.push(job);
         }
     }
 }
 
 impl Drop for Deciders {
     fn drop(&mut self) {
-        self.0.queue().over = true;
-        self.0.more.notify_all();
+        self.inner.queue().over = true;
+        self.inner.more.notify_all();
     }
 }
 
 impl Inner {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts something behind what waits already. How much waits.
+    fn push(&self, job: Job) -> usize {
+        let waiting = {
+            let mut queue = self.queue();
+            queue.jobs.push_back(job);
+            queue.jobs.len()
+        };
+        self.more.notify_one();
+        waiting
     }
 
     fn now(&self) -> u64 {
@@ -132,13 +165,13 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn what_takes_long_does_not_keep_others_waiting() {
-        let deciders = Deciders::start();
+    #[test]
+    fn what_takes_long_does_not_keep_others_waiting() {
+        let deciders = Deciders::start().unwrap();
         let (stop, stopped) = channel::<()>();
         let stopped = Arc::new(Mutex::new(stopped));
         let (busy, is_busy) = channel();
-        let threads = deciders.0.began.len();
+        let threads = deciders.inner.began.len();
         for _ in 0..threads {
             let (stopped, busy) = (stopped.clone(), busy.clone());
             deciders.give(Box::new(move || {
@@ -161,10 +194,10 @@ mod tests {
         drop(stop);
     }
 
-    #[tokio::test]
-    async fn everything_is_done_once_and_the_threads_end() {
-        let deciders = Deciders::start();
-        let inner = Arc::downgrade(&deciders.0);
+    #[test]
+    fn everything_is_done_once_and_the_threads_end() {
+        let deciders = Deciders::start().unwrap();
+        let inner = Arc::downgrade(&deciders.inner);
         let (done, is_done) = channel();
         for number in 0..1000 {
             let done = done.clone();
@@ -180,5 +213,39 @@ mod tests {
             assert!(begun.elapsed() < Duration::from_secs(30), "threads go on");
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn where_no_other_thread_can_be_started_these_do_everything() {
+        let none = Spare::new(Box::new(|_: Job| Err(io::Error::from(io::ErrorKind::WouldBlock))));
+        let deciders = Deciders::with(none).unwrap();
+        let (stop, stopped) = channel::<()>();
+        let stopped = Arc::new(Mutex::new(stopped));
+        let (busy, is_busy) = channel();
+        let threads = deciders.inner.began.len();
+        // What waits has all of them, so that more threads are wanted, and there are none.
+        for _ in 0..threads {
+            let (stopped, busy) = (stopped.clone(), busy.clone());
+            deciders.wait(Box::new(move || {
+                let _ = busy.send(());
+                let _ = stopped.lock().map(|stopped| stopped.recv());
+            }));
+        }
+        for _ in 0..threads {
+            is_busy.recv_timeout(Duration::from_secs(30)).unwrap();
+        }
+        std::thread::sleep(PATIENCE * 2);
+        let (done, is_done) = channel();
+        for number in 0..10 {
+            let done = done.clone();
+            let job: Job = Box::new(move || done.send(number).unwrap());
+            if number % 2 == 0 { deciders.give(job) } else { deciders.wait(job) }
+        }
+        assert_eq!(deciders.inner.added.load(Ordering::Relaxed), 0, "as if threads were still to come");
+        assert!(is_done.try_recv().is_err());
+        drop(stop);
+        let mut numbers: Vec<i32> = (0..10).map(|_| is_done.recv_timeout(Duration::from_secs(30)).unwrap()).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..10).collect::<Vec<_>>());
     }
 }

@@ -8,6 +8,7 @@ mod files;
 mod health;
 mod review;
 mod server;
+mod spare;
 mod workers;
 
 pub use accept::serve_health;

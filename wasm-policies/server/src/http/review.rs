@@ -12,7 +12,6 @@ use hyper::body::{Body as _, Incoming};
 use ocm_policy_abi::Stage;
 use ocm_policy_engine::Cancellation;
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::runtime::Handle;
 
 use super::Server;
 use super::budget::{Peer, Permit};
@@ -116,7 +115,7 @@ impl Server {
         let counted = InFlight::new(&self.metrics.in_flight);
         // Policies compute: the connections of this thread go on meanwhile.
         let (answer, answered) = tokio::sync::oneshot::channel();
-        let (judge, rest) = (self.judge.clone(), Handle::current());
+        let (judge, server) = (self.judge.clone(), self.clone());
         let end = {
             let (judge, held) = (judge.clone(), held.clone());
             move |Reviewed { status, body, decided }| {
@@ -135,7 +134,7 @@ impl Server {
             let Some(bytes) = body.take() else { return metrics.gone() };
             match judge.review(&bytes, stage, timeout.as_deref(), &cancellation) {
                 Review::Answered(reviewed) => end(reviewed),
-                Review::Waits(decide) => drop(rest.spawn_blocking(move || end(decide()))),
+                Review::Waits(decide) => server.deciders.wait(Box::new(move || end(decide()))),
             }
         }));
         let (room, place) = &*held;

@@ -1,5 +1,6 @@
 //! What answers the API server, and how much of it at once.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -52,15 +53,18 @@ pub struct Server {
 
 impl Server {
     /// A server of what this one answers.
-    pub fn new(judge: Arc<dyn Judge>, metrics: Arc<Metrics>, bounds: Bounds) -> Arc<Self> {
-        Arc::new(Self {
+    ///
+    /// # Errors
+    /// When no thread can be started that answers.
+    pub fn new(judge: Arc<dyn Judge>, metrics: Arc<Metrics>, bounds: Bounds) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
             judge,
             metrics,
             bounds,
             in_flight: Budget::new(bounds.in_flight),
             bodies: Budget::new(bounds.bodies),
             draining: AtomicBool::new(false),
-            deciders: Deciders::start(),
-        })
+            deciders: Deciders::start()?,
+        }))
     }
 }
