@@ -105,8 +105,8 @@ pub struct Request<'a> {
     /// request, or else the cluster.
     #[serde(borrow)]
     pub requester: Requester<'a>,
-    /// Who asked for the certificate, or else created the cluster, where that is known apart from the requester: with
-    /// `approve` and `accept` in admission the requester is who approves or accepts.
+    /// Who asked for the certificate: with `approve` in admission, where the requester is who approves, and with `join`, where the
+    /// requester is the same. With `accept` none: the requester is who accepts, and an acceptance does not say who asked.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub creator: Option<Requester<'a>>,
     /// Which API object this is about.

@@ -132,8 +132,8 @@ pub fn cluster_of_agent(user: &str) -> Option<&str> {
     Identity::of(user).cluster()
 }
 
-/// Who wants it: of a certificate request whoever created it, of an acceptance whoever asked for the certificate where
-/// that is known, of all else whoever makes the API request.
+/// Who wants it: of a certificate request whoever created it, of all else whoever makes the API request, so of an acceptance who
+/// accepts. Where a request itself names a creator, as one from a file may, it is that one.
 pub fn asker<'r, 'a>(request: &'r Request<'a>) -> &'r Requester<'a> {
     match request.csr() {
         Some(csr) => &csr.requester,

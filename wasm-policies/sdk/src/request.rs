@@ -140,7 +140,8 @@ impl<'a> Request<'a> {
         self.requester.get_or_init(|| self.wit.map(wit_types::Request::requester).unwrap_or_default())
     }
 
-    /// Who asked for the certificate, or else created the cluster, where that is known apart from the requester.
+    /// Who asked for the certificate, with `approve` in admission and with `join`. With `accept` none: an acceptance does not say
+    /// who asked.
     pub fn creator(&self) -> Option<&Requester<'a>> {
         self.creator.get_or_init(|| self.wit?.creator()).as_ref()
     }

@@ -486,6 +486,27 @@ async fn what_the_hub_accepts_by_itself_is_judged_as_a_join_and_not_before_its_r
 }
 
 #[tokio::test]
+async fn whoever_accepts_a_cluster_is_judged_and_not_whoever_asked_for_its_certificate() {
+    let parts = support::parts();
+    let rules = json!({"rules": [{"operations": ["accept"], "users": ["alice"]}]});
+    let source = Source::Builtin("allowed-identities".to_owned());
+    parts.policies.apply(&[Wanted { source, settings: rules.to_string(), ..names("who", "*") }]).await;
+    assert_eq!(parts.policies.failed(), []);
+    assert_eq!(refused_review(&parts, &acceptance("alice")), None);
+    // Nothing that the object says of anybody else counts.
+    let mut claims: Value = serde_json::from_str(&acceptance("eva")).unwrap();
+    for object in ["object", "oldObject"] {
+        claims["request"][object]["metadata"]["annotations"] = json!({
+            "kubectl-ocm/creator-credential": "JTI=1", "open-cluster-management.io/csr-user": "alice",
+        });
+    }
+    for review in [acceptance("eva"), claims.to_string()] {
+        let why = refused_review(&parts, &review).unwrap();
+        assert!(why.contains("denied by policy who") && why.contains("IdentityUnknown"), "{why}");
+    }
+}
+
+#[tokio::test]
 async fn what_nobody_waits_for_any_more_is_no_decision() {
     let cancelled = Cancellation::default();
     cancelled.cancel();

@@ -34,9 +34,6 @@ pub struct Asking {
     pub wants_object: bool,
     /// Where in admission it is asked.
     pub stage: Option<Stage>,
-    /// Who asked for the certificate that this is about, or else created the cluster, if the hub knows it. Of a
-    /// certificate request its own word counts.
-    pub creator: Option<Requester<'static>>,
     /// What policies have set in the object at the mutating stage, see [`crate::edits::values`].
     pub set_by_policies: Map<'static, Text<'static>>,
     /// Whether obligations are carried out: a controller acts on the hub, or the question only tries policies.
@@ -107,10 +104,10 @@ pub fn from_admission<'a>(request: &'a Value, asking: &Asking) -> Result<Request
     }
     let object = |at: &Option<At<'a>>| at.as_ref().filter(|_| asking.wants_object).map(|at| at.value.clone());
     let asked = plain(operation, requester, asking);
+    // An acceptance does not say who asked for the certificate, and whoever could add a request of the cluster would choose who is
+    // judged in the place of who accepts. Of all else whoever makes the API request creates what it is about.
     let creator = match (&certificate, operation) {
         (Some(csr), Operation::Approve) => Some(csr.requester.clone()),
-        (_, Operation::Accept) => asked.creator.clone(),
-        // Whoever makes the API request creates what it is about.
         _ => None,
     };
     Ok(Request {
@@ -267,7 +264,6 @@ fn plain<'a>(operation: Operation, requester: Requester<'a>, asking: &Asking) ->
         dry_run: asking.dry_run,
         attempt: asking.attempt,
         stage: asking.stage,
-        creator: asking.creator.clone(),
         set_by_policies: asking.set_by_policies.clone(),
         obligations: carried_out.iter().map(|name| Text::from(*name)).collect(),
         ..Request::new(operation, requester)
@@ -345,8 +341,8 @@ pub fn cluster_of<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     named.or_else(|| cluster_of_csr(request.csr.as_ref()?))
 }
 
-/// The user whose wish a question is: of a certificate request whoever asked for it, of an acceptance whoever asked for
-/// the certificate where that is known, of all else whoever makes the API request.
+/// The user whose wish a question is: of a certificate request whoever asked for it, of all else whoever makes the API request,
+/// so of an acceptance who accepts. Where a question itself names a creator, as one from a file may, it is that one.
 pub fn asking_user<'r>(request: &'r Request<'_>) -> &'r str {
     match &request.csr {
         Some(csr) => asked_by(csr),
