@@ -34,8 +34,9 @@ pub struct Manifest {
     /// The edits that it may make. Others make its answer an error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<EditGrant>,
-    /// What it counts by. Of joins with the same key the policy controller asks one at a time, and shows the next what it let
-    /// in. Requests of the API are judged by what the hub holds when they come: it counts no others that are on their way.
+    /// What it counts by. Of joins the policy controller asks about one at a time, and shows the next what it let in. Requests
+    /// of the API are judged by what the webhook has read of the hub: it counts no others that are being judged, so of several at
+    /// once more may pass than there is room for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts_by: Vec<QuotaKey>,
     /// Every code that its reasons may have.
@@ -164,7 +165,7 @@ pub enum EvidenceSource {
     },
 }
 
-/// What a policy counts by, so that two requests at once do not both take the last place.
+/// What a policy counts by, so that of two joins at once the policy controller does not let both take the last place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuotaKey {
