@@ -507,6 +507,42 @@ async fn whoever_accepts_a_cluster_is_judged_and_not_whoever_asked_for_its_certi
 }
 
 #[tokio::test]
+async fn an_agent_that_inflates_its_cluster_keeps_the_hub_from_nothing_where_a_policy_judges_whole_objects() {
+    let parts = support::parts();
+    let source = Source::Builtin("agent-self-edit".to_owned());
+    parts.policies.apply(&[Wanted { source, settings: json!({}).to_string(), ..names("self-edit", "*") }]).await;
+    assert_eq!(parts.policies.failed(), []);
+    // A megabyte of it, before and after.
+    let claim = |number: usize| json!({"name": format!("claim-{number}"), "value": "v".repeat(100)});
+    let claims: Vec<Value> = (0..8000).map(claim).collect();
+    let update = |user: &str, member: &str, value: Value| {
+        let mut review: Value = serde_json::from_str(&review("prod-1")).unwrap();
+        let request = &mut review["request"];
+        request["operation"] = "UPDATE".into();
+        request["userInfo"]["username"] = user.into();
+        request["object"]["status"] = json!({"clusterClaims": claims});
+        request["oldObject"] = request["object"].clone();
+        request["object"]["metadata"][member] = value;
+        review.to_string()
+    };
+    let agent = "system:open-cluster-management:prod-1:agent-1";
+    let by_the_hub = update(HUB, "finalizers", json!(["example.com/keep"]));
+    assert!(by_the_hub.len() > 2 << 20, "{} bytes", by_the_hub.len());
+    let begun = Instant::now();
+    assert_eq!(refused_review(&parts, &by_the_hub), None);
+    // The agent gets no further than with little, and is told so: what is not its own is refused, and what is its own passes or
+    // is more than the policy can read.
+    let why = refused_review(&parts, &update(agent, "labels", json!({"env": "prod"}))).unwrap();
+    assert!(why.contains("policy self-edit: "), "{why}");
+    let own = update(agent, "annotations", json!({"agent.open-cluster-management.io/a": "b"}));
+    let why = refused_review(&parts, &own);
+    assert!(why.as_ref().is_none_or(|why| why.starts_with("policy self-edit: ")), "{why:?}");
+    // Nothing of that is left for who comes next.
+    assert_eq!(refused_review(&parts, &by_the_hub), None);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
 async fn what_nobody_waits_for_any_more_is_no_decision() {
     let cancelled = Cancellation::default();
     cancelled.cancel();
