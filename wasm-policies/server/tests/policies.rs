@@ -539,7 +539,7 @@ async fn an_agent_that_inflates_its_cluster_keeps_the_hub_from_nothing_where_a_p
     assert!(why.as_ref().is_none_or(|why| why.starts_with("policy self-edit: ")), "{why:?}");
     // Nothing of that is left for who comes next.
     assert_eq!(refused_review(&parts, &by_the_hub), None);
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
