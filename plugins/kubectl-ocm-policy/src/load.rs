@@ -15,7 +15,7 @@ use ocm_policy_engine::{
 use ocm_policy_rules::{CONDITIONS, Scope, hub_policy};
 
 use crate::args::{KindArgs, PoliciesArgs};
-use crate::ask::Policies;
+use crate::evaluation::Policies;
 use crate::{bundle, files};
 
 /// The argument with which this binary starts itself to compile. No verb: see `main`.

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 mod args;
-mod ask;
 mod bundle;
-mod child;
+mod evaluation;
 mod files;
 mod histogram;
 mod load;
+mod processes;
 mod requests;
 mod run;
 mod templates;

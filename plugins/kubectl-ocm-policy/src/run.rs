@@ -8,22 +8,22 @@ use ocm_core::{Exit, Failure};
 use crate::args::hub::OnHub;
 use crate::args::registry::InRegistry;
 use crate::args::{PolicyArgs, ReplayArgs, What};
-use crate::child::apart;
+use crate::processes::on_thread;
 use crate::verbs;
 
 pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let PolicyArgs { what } = args;
     match what {
-        What::New(Described(args)) => apart(move |_| verbs::new::run(args, &ui)).await,
-        What::Build(Described(args)) => apart(move |children| verbs::build::run(args, &ui, &children)).await,
-        What::Inspect(Described(args)) => apart(move |_| verbs::inspect::run(args, &ui)).await,
+        What::New(Described(args)) => on_thread(move |_| verbs::new::run(args, &ui)).await,
+        What::Build(Described(args)) => on_thread(move |processes| verbs::build::run(args, &ui, &processes)).await,
+        What::Inspect(Described(args)) => on_thread(move |_| verbs::inspect::run(args, &ui)).await,
         What::Test(Described(args)) => verbs::test::run(args, ui).await,
-        What::Run(Described(args)) => apart(move |_| verbs::run::run(args, &ui)).await,
+        What::Run(Described(args)) => on_thread(move |_| verbs::run::run(args, &ui)).await,
         What::Explain(Described(args)) if args.hypothetical => verbs::explain::hypothetical::run(*args, ui).await,
         What::Explain(Described(args)) if args.files.is_empty() => verbs::explain::cluster::run(*args, ui).await,
-        What::Explain(Described(args)) => apart(move |_| verbs::explain::modules::run(*args, &ui)).await,
-        What::Bench(Described(args)) => apart(move |_| verbs::bench::run(args, &ui)).await,
-        What::Diff(Described(args)) => apart(move |_| verbs::diff::run(args, &ui)).await,
+        What::Explain(Described(args)) => on_thread(move |_| verbs::explain::modules::run(*args, &ui)).await,
+        What::Bench(Described(args)) => on_thread(move |_| verbs::bench::run(args, &ui)).await,
+        What::Diff(Described(args)) => on_thread(move |_| verbs::diff::run(args, &ui)).await,
         What::Replay(Described(args)) => replay(*args, ui).await,
         What::InRegistry(what) => match *what {
             InRegistry::Push(Described(args)) => verbs::push::run(args, ui).await,
@@ -44,7 +44,7 @@ async fn replay(args: ReplayArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         return Err(Failure::usage("the records of a file are asked on this machine, and no cluster")
             .hint("leave the flags of the connection out, or take the records of a hub: --since"));
     }
-    apart(move |_| verbs::replay::file::run(&records, &policies, kind, &output, &ui)).await
+    on_thread(move |_| verbs::replay::file::run(&records, &policies, kind, &output, &ui)).await
 }
 
 async fn on_hub(what: OnHub, ui: Arc<Ui>) -> Result<Exit, Failure> {

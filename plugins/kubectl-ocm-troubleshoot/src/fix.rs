@@ -68,7 +68,7 @@ pub(crate) fn advertise(ui: &Ui, output: ReportFormat, snapshot: &Snapshot, repo
 }
 
 /// A change, and what became of it.
-struct Outcome {
+struct TriedFix {
     fix: Fix,
     objects: Vec<Value>,
     result: Result<(), Failure>,
@@ -151,7 +151,7 @@ async fn carry_out(
     dry_run: DryRun,
     ui: &std::sync::Arc<Ui>,
     rows: &PlanView,
-) -> Vec<Outcome> {
+) -> Vec<TriedFix> {
     let mut outcomes = Vec::new();
     for fix in fixes {
         let objects = RefCell::new(Vec::new());
@@ -160,7 +160,7 @@ async fn carry_out(
             objects.borrow_mut().push(applied_document(applied));
         };
         let result = flow::carry_out(&looks.sides, &fix.change, dry_run, ui.as_ref(), each).await;
-        outcomes.push(Outcome { fix, objects: objects.into_inner(), result });
+        outcomes.push(TriedFix { fix, objects: objects.into_inner(), result });
     }
     outcomes
 }
@@ -168,7 +168,7 @@ async fn carry_out(
 /// Looks again until what was changed shows, or with --wait until all is well.
 async fn settle(
     looks: &Looks,
-    outcomes: &[Outcome],
+    outcomes: &[TriedFix],
     begun: Instant,
     request: &Request,
     ui: &Ui,
@@ -203,7 +203,7 @@ async fn settle(
     }
 }
 
-impl Outcome {
+impl TriedFix {
     /// Whether an object is, or would be, different.
     fn is_change(&self) -> bool {
         let changes = ["created", "configured", "deleted"];

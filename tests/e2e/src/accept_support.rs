@@ -28,7 +28,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::manifests::apply;
 use crate::until;
 
-pub use fleet_sim::ask::{Ask, Who, managed_cluster};
+pub use fleet_sim::objects::{Ask, Who, managed_cluster};
 
 /// The definition of managed clusters in upstream's API module.
 const MANAGED_CLUSTERS: &str = "cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml";

@@ -15,9 +15,9 @@ use ocm_api::conditions::{TRUE, managed_cluster};
 use ocm_api::names::hub::MANAGED_CLUSTER_LEASE;
 use serde_json::json;
 
-use crate::ask::{Ask, Who, managed_cluster};
 use crate::hostile::AGENT;
 use crate::hub::{Failed, Hub};
+use crate::objects::{Ask, Who, managed_cluster};
 
 /// How long the certificate of a renewal may take.
 const SIGNED: Duration = Duration::from_secs(60);

@@ -19,11 +19,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
 use crate::agent::{self, Agent};
-use crate::ask::Who;
 use crate::board::Read;
 use crate::error::Error;
 use crate::hostile::{Attempt, Hostile};
 use crate::hub::{Failed, Hub};
+use crate::objects::Who;
 use crate::report::{Latencies, Report};
 
 /// How long the hub may take to tell what is there.

@@ -4,7 +4,7 @@ use csr_fixtures::Fixture;
 use ocm_api::ManagedCluster;
 use ocm_api::names::bootstrap;
 
-use crate::ask::{Ask, Who, managed_cluster};
+use crate::objects::{Ask, Who, managed_cluster};
 
 /// In which way a cluster is hostile. All of them register a cluster of their own first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

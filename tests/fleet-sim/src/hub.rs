@@ -12,9 +12,9 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::sync::Semaphore;
 
-use crate::ask::Who;
 use crate::board::Board;
 use crate::error::Error;
+use crate::objects::Who;
 
 /// How long one answer may take.
 const ANSWER: Duration = Duration::from_secs(15);

@@ -13,12 +13,12 @@
 //! seed decides who is hostile, in which way, and in which order clusters come; keys are random.
 
 mod agent;
-pub mod ask;
 mod board;
 mod error;
 mod fleet;
 mod hostile;
 mod hub;
+pub mod objects;
 mod report;
 
 pub use agent::Agent;

@@ -32,9 +32,9 @@ impl Trouble {
         Self { word, own: message.clone(), message, may_pass }
     }
 
-    fn is_news(&self, before: Option<&Outcome>) -> bool {
+    fn is_news(&self, before: Option<&Fetched>) -> bool {
         match before {
-            Some(Outcome::Failed(before)) => (before.word, &before.own) != (self.word, &self.own),
+            Some(Fetched::Failed(before)) => (before.word, &before.own) != (self.word, &self.own),
             _ => true,
         }
     }
@@ -47,13 +47,13 @@ struct Attempt {
     /// Whether it is being looked after.
     runs: bool,
     /// What came of it the last time; none: it was not looked after yet.
-    outcome: Option<Outcome>,
+    outcome: Option<Fetched>,
     /// How often it could not be had, one after the other.
     failures: u32,
     at: Instant,
 }
 
-enum Outcome {
+enum Fetched {
     /// It is kept in these objects.
     Kept(Objects),
     /// It cannot be had.
@@ -107,7 +107,7 @@ impl Attempts {
         (attempt.runs, attempt.at) = (false, now);
         match made {
             Ok(objects) => {
-                (attempt.outcome, attempt.failures) = (Some(Outcome::Kept(objects)), 0);
+                (attempt.outcome, attempt.failures) = (Some(Fetched::Kept(objects)), 0);
                 None
             }
             Err(trouble) => {
@@ -115,7 +115,7 @@ impl Attempts {
                 if !trouble.is_news(attempt.outcome.as_ref()) {
                     return None;
                 }
-                attempt.outcome = Some(Outcome::Failed(trouble.clone()));
+                attempt.outcome = Some(Fetched::Failed(trouble.clone()));
                 Some(trouble)
             }
         }
@@ -130,8 +130,8 @@ impl Attempts {
     pub(crate) fn trouble(&self, name: &OfPolicy, source: Option<&Source>) -> Option<&Trouble> {
         // What came of another source tells nothing of this one.
         match self.0.get(name).filter(|attempt| source == Some(&attempt.source))?.outcome.as_ref()? {
-            Outcome::Failed(trouble) => Some(trouble),
-            Outcome::Kept(_) => None,
+            Fetched::Failed(trouble) => Some(trouble),
+            Fetched::Kept(_) => None,
         }
     }
 
@@ -139,7 +139,7 @@ impl Attempts {
     pub(crate) fn compare(&mut self, there: &Objects) {
         let is_there = |(name, version): (&String, &String)| there.get(name) == Some(version);
         self.0.retain(|_, attempt| match &attempt.outcome {
-            Some(Outcome::Kept(objects)) if !attempt.runs => objects.iter().all(is_there),
+            Some(Fetched::Kept(objects)) if !attempt.runs => objects.iter().all(is_there),
             _ => true,
         });
     }
@@ -151,7 +151,7 @@ impl Attempts {
             match source {
                 Source::Oci(_) | Source::Url(_) => {
                     let attempt = self.0.get(name).filter(|one| one.source == *source && !one.runs)?;
-                    let Some(Outcome::Kept(objects)) = &attempt.outcome else { return None };
+                    let Some(Fetched::Kept(objects)) = &attempt.outcome else { return None };
                     names.extend(objects.keys().cloned());
                 }
                 Source::Unknown => return None,
@@ -167,8 +167,8 @@ impl Attempt {
     fn is_due(&self, now: Instant) -> bool {
         match &self.outcome {
             _ if self.runs => false,
-            Some(Outcome::Kept(_)) => false,
-            Some(Outcome::Failed(trouble)) => now.duration_since(self.at) >= pause(trouble, self.failures),
+            Some(Fetched::Kept(_)) => false,
+            Some(Fetched::Failed(trouble)) => now.duration_since(self.at) >= pause(trouble, self.failures),
             None => true,
         }
     }

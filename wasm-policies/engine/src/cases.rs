@@ -36,7 +36,7 @@ pub fn pass_cases(
     if suite.cases.len() > CASES {
         return Err(format!("it has {} test cases, and {CASES} are the most", suite.cases.len()));
     }
-    let mut loaded: HashMap<String, Loaded> = HashMap::new();
+    let mut loaded: HashMap<String, TestedPolicy> = HashMap::new();
     for case in &suite.cases {
         let own = case.settings(&suite);
         if !loaded.contains_key(&own) && loaded.len() == SETTINGS {
@@ -71,7 +71,7 @@ pub fn pass_cases(
 }
 
 /// A policy with settings, alone in a registry.
-type Loaded = Result<(Registry, Arc<Policy>), PolicyError>;
+type TestedPolicy = Result<(Registry, Arc<Policy>), PolicyError>;
 
 /// What is wrong with the answer to one.
 fn ask(case: &Case, registry: &Registry, policy: &Policy, deadline: &Deadline) -> Vec<String> {

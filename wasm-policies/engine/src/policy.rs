@@ -19,7 +19,7 @@ use crate::runtime::{MachineCode, Program, Ready, load};
 
 /// A policy with its settings, loaded.
 pub struct Policy {
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedPolicy>,
     /// Answers hold the policy, and threads that count them in one place wait for each other: each shard counts its own.
     held: Box<[Arc<Held>]>,
 }
@@ -82,10 +82,10 @@ impl NotAsked {
 
 /// One handle of a policy, in a line of the caches of its own.
 #[repr(align(128))]
-struct Held(Arc<Loaded>);
+struct Held(Arc<LoadedPolicy>);
 
 /// What all handles of a policy lead to.
-struct Loaded {
+struct LoadedPolicy {
     engine: Engine,
     header: Header,
     /// The name that the module gives itself.
@@ -221,7 +221,7 @@ impl Policy {
         let limits = ceiling.grant(&header.manifest.limits);
         let claimed_name = std::mem::replace(&mut header.manifest.name, place.to_owned());
         let id = PolicyId { name: place.to_owned(), version: header.manifest.version.clone() };
-        let loaded = Arc::new(Loaded {
+        let loaded = Arc::new(LoadedPolicy {
             engine: engine.clone(),
             header,
             claimed_name,
@@ -346,7 +346,7 @@ impl Policy {
     }
 }
 
-impl Loaded {
+impl LoadedPolicy {
     fn manifest(&self) -> &Manifest {
         &self.header.manifest
     }
@@ -500,7 +500,7 @@ impl Loaded {
     }
 }
 
-impl Replenish for Loaded {
+impl Replenish for LoadedPolicy {
     fn replenish(&self, shard: usize) {
         if self.per_shard[shard].ready().is_some() {
             return;
@@ -513,7 +513,7 @@ impl Replenish for Loaded {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedPolicy {
     fn drop(&mut self) {
         for (prepared, shard) in self.per_shard.iter_mut().zip(self.engine.shards()) {
             if prepared.ready().take().is_some() {

@@ -19,7 +19,7 @@ pub struct Question {
     /// Without objects and evidence, which is all that most policies get.
     request: Request<'static>,
     /// Tables that answer one query of one policy.
-    answers: Vec<Answered>,
+    answers: Vec<QueryAnswer>,
     /// Tables that came with the request: by the name of the query, or by `<policy>/<query>` where two policies name
     /// different queries alike.
     evidence: Map<'static, Table<'static>>,
@@ -36,7 +36,7 @@ pub struct Question {
 }
 
 /// What the hub answers to one query of one policy. Another version of the policy may call another query alike.
-struct Answered {
+struct QueryAnswer {
     policy: String,
     query: Query,
     answer: Result<Arc<Table<'static>>, PolicyError>,
@@ -86,7 +86,7 @@ impl Question {
 
     /// Adds what the hub answers to a query of a policy. That policy gets it and no other.
     pub(crate) fn answer(&mut self, policy: &str, query: &Query, answer: Result<Arc<Table<'static>>, PolicyError>) {
-        self.answers.push(Answered { policy: policy.to_owned(), query: query.clone(), answer });
+        self.answers.push(QueryAnswer { policy: policy.to_owned(), query: query.clone(), answer });
     }
 
     /// Tables that came with the request, by name.
@@ -210,10 +210,10 @@ impl Question {
     /// When one is missing, or has other columns than the query asks for: a policy reads columns by their numbers.
     fn tables<'q>(&'q self, manifest: &'q Manifest) -> Result<Vec<Found<'q>>, PolicyError> {
         let find = |query: &'q Query| {
-            let answered = |one: &&Answered| one.policy == manifest.name && one.query == *query;
+            let answered = |one: &&QueryAnswer| one.policy == manifest.name && one.query == *query;
             let table = match self.answers.iter().find(answered) {
-                Some(Answered { answer: Ok(table), .. }) => &**table,
-                Some(Answered { answer: Err(error), .. }) => return Some(Err(error.clone())),
+                Some(QueryAnswer { answer: Ok(table), .. }) => &**table,
+                Some(QueryAnswer { answer: Err(error), .. }) => return Some(Err(error.clone())),
                 None => match self.own_evidence(&manifest.name, query) {
                     Some(table) => table,
                     // What was asked without it once is asked without it again.

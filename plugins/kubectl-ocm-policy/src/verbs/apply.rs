@@ -19,8 +19,8 @@ use serde_json::{Map, Value, json};
 
 use crate::args::KindArgs;
 use crate::args::hub::ApplyArgs;
-use crate::child::apart;
 use crate::load::{Loader, module};
+use crate::processes::on_thread;
 use crate::verbs::registry::{ANSWER, credentials, reference};
 
 pub(crate) async fn run(args: ApplyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -30,9 +30,9 @@ pub(crate) async fn run(args: ApplyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let view = PlanView::new(ui.clone(), &plan, output)?;
     let connection = client.connection()?;
     let teller = ui.clone();
-    let files = apart(move |_| read(&files, &modules, kind)).await?;
+    let files = on_thread(move |_| read(&files, &modules, kind)).await?;
     let fetched = if without_fetch { FetchedModules::default() } else { fetched(&files, &ui).await? };
-    let (files, digests) = apart(move |_| checked(files, &fetched, &teller)).await?;
+    let (files, digests) = on_thread(move |_| checked(files, &fetched, &teller)).await?;
     let plan = files.plan();
     if view.mode() == Mode::Render {
         return view.manifests(&plan);
@@ -136,7 +136,7 @@ async fn fetch_one(given: &Given, version: &HubPolicy, what: &str, ui: &Ui) -> R
         Some(Module::Oci(image)) => {
             ui.tell(Event::now(format!("fetching {}", image.image)));
             let named = reference(&image.image)?;
-            let credentials = apart(move |children| credentials(&named, &children)).await?;
+            let credentials = on_thread(move |processes| credentials(&named, &processes)).await?;
             fetch(image, credentials, ANSWER).await.map(|fetched| fetched.module)
         }
         Some(Module::Url(url)) => {

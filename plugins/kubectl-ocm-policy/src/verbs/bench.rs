@@ -9,7 +9,7 @@ use ocm_policy_rules::Answer;
 use serde::Serialize;
 
 use crate::args::BenchArgs;
-use crate::ask::{self, Policies};
+use crate::evaluation::{self, Policies};
 use crate::histogram::Histogram;
 use crate::load::Loader;
 use crate::requests::{self, Asked};
@@ -58,7 +58,7 @@ pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
                 "{}: {} gives no decision, and that is what is measured: {}",
                 asked.source,
                 problem.policies.join(", "),
-                ask::why(&problem.error)
+                evaluation::why(&problem.error)
             )));
         }
     }

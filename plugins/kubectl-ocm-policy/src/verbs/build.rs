@@ -14,22 +14,22 @@ use ocm_policy_testing::Suite;
 use serde_json::Value;
 
 use crate::args::{BuildArgs, KindArgs, Language};
-use crate::child::Children;
 use crate::files;
 use crate::load::{Loader, NO_SETTINGS, module, refused};
+use crate::processes::Processes;
 use crate::verbs::inspect::size;
 
-pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit, Failure> {
+pub(crate) fn run(args: BuildArgs, ui: &Ui, processes: &Processes) -> Result<Exit, Failure> {
     let BuildArgs { dir, output_file } = args;
     let language = detect(&dir)?;
     ui.tell(Event::now(format!("building {} ({})", dir.display(), language.word())));
     // Gone with whatever the tools leave in it.
     let work = Work::new()?;
     let built = match language {
-        Language::Rust => rust(&dir, children)?,
-        Language::Go => go(&dir, &work.0, children)?,
-        Language::AssemblyScript => assembly_script(&dir, children)?,
-        Language::Rego => rego(&dir, &work.0, children)?,
+        Language::Rust => rust(&dir, processes)?,
+        Language::Go => go(&dir, &work.0, processes)?,
+        Language::AssemblyScript => assembly_script(&dir, processes)?,
+        Language::Rego => rego(&dir, &work.0, processes)?,
     };
     let made = annotated(&dir, module(&built, KindArgs { kind: None })?)?;
     let cannot = |error: &PolicyError| refused(&dir, error);
@@ -148,9 +148,9 @@ fn usual_settings(dir: &Path) -> String {
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Runs a tool. One that is missing is said in one sentence.
-fn tool(children: &Children, command: &mut Command, install: &str) -> Result<Output, Failure> {
+fn tool(processes: &Processes, command: &mut Command, install: &str) -> Result<Output, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    match children.output(command) {
+    match processes.output(command) {
         Ok(output) if output.status.success() => Ok(output),
         Ok(output) => Err(Failure::other(format!("{name} could not build the policy"))
             .because(format!("{name} ended with {}; what it said stands above", output.status))),
@@ -161,18 +161,18 @@ fn tool(children: &Children, command: &mut Command, install: &str) -> Result<Out
     }
 }
 
-fn rust(dir: &Path, children: &Children) -> Result<PathBuf, Failure> {
+fn rust(dir: &Path, processes: &Processes) -> Result<PathBuf, Failure> {
     const INSTALL: &str = "https://rustup.rs installs Rust";
     let mut libraries = Command::new("rustc");
     libraries.args(["--print", "target-libdir", "--target", TARGET]).current_dir(dir);
-    let libraries = tool(children, &mut libraries, INSTALL)?.stdout;
+    let libraries = tool(processes, &mut libraries, INSTALL)?.stdout;
     if !Path::new(String::from_utf8_lossy(&libraries).trim()).is_dir() {
         let add = format!("rustup target add {TARGET}");
-        tool(children, Command::new("rustup").args(["target", "add", TARGET]).current_dir(dir), &add)?;
+        tool(processes, Command::new("rustup").args(["target", "add", TARGET]).current_dir(dir), &add)?;
     }
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--release", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
-    let said = tool(children, cargo.current_dir(dir), INSTALL)?.stdout;
+    let said = tool(processes, cargo.current_dir(dir), INSTALL)?.stdout;
     // Cargo names what it has built; the package itself comes last.
     let module = String::from_utf8_lossy(&said)
         .lines()
@@ -187,19 +187,19 @@ fn rust(dir: &Path, children: &Children) -> Result<PathBuf, Failure> {
     })
 }
 
-fn go(dir: &Path, work: &Path, children: &Children) -> Result<PathBuf, Failure> {
+fn go(dir: &Path, work: &Path, processes: &Processes) -> Result<PathBuf, Failure> {
     let file = work.join("policy.wasm");
     let mut go = Command::new("go");
     go.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&file).arg(".").current_dir(dir);
     go.env("GOOS", "wasip1").env("GOARCH", "wasm");
-    tool(children, &mut go, "https://go.dev/doc/install installs Go")?;
+    tool(processes, &mut go, "https://go.dev/doc/install installs Go")?;
     Ok(file)
 }
 
 /// The rule that a policy in Rego answers with.
 const ENTRYPOINT: &str = "policy/decision";
 
-fn rego(dir: &Path, work: &Path, children: &Children) -> Result<PathBuf, Failure> {
+fn rego(dir: &Path, work: &Path, processes: &Processes) -> Result<PathBuf, Failure> {
     let mut sources: Vec<PathBuf> = fs::read_dir(dir)
         .map_err(|error| Failure::usage(format!("cannot read the folder {}", dir.display())).because(error))?
         .flatten()
@@ -211,20 +211,20 @@ fn rego(dir: &Path, work: &Path, children: &Children) -> Result<PathBuf, Failure
     let bundle = work.join("bundle.tar.gz");
     let mut opa = Command::new("opa");
     opa.args(["build", "--target", "wasm", "--entrypoint", ENTRYPOINT, "--output"]).arg(&bundle).args(&sources);
-    tool(children, &mut opa, "https://www.openpolicyagent.org/docs/#running-opa tells how to install it")?;
+    tool(processes, &mut opa, "https://www.openpolicyagent.org/docs/#running-opa tells how to install it")?;
     Ok(bundle)
 }
 
-fn assembly_script(dir: &Path, children: &Children) -> Result<PathBuf, Failure> {
+fn assembly_script(dir: &Path, processes: &Processes) -> Result<PathBuf, Failure> {
     const INSTALL: &str = "https://nodejs.org installs Node.js with npm";
     if !dir.join("node_modules/assemblyscript").is_dir() {
         let mut npm = Command::new("npm");
         // Nothing that comes with a package is run.
         npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(dir);
-        tool(children, &mut npm, INSTALL)?;
+        tool(processes, &mut npm, INSTALL)?;
     }
     let mut asc = Command::new("npx");
     asc.args(["--no-install", "asc", "assembly/index.ts", "--config", "asconfig.json", "--target", "release"]);
-    tool(children, asc.current_dir(dir), INSTALL)?;
+    tool(processes, asc.current_dir(dir), INSTALL)?;
     Ok(dir.join("build/policy.wasm"))
 }

@@ -7,7 +7,7 @@ use ocm_policy_engine::PolicyError;
 use serde_json::{Value, json};
 
 use crate::args::DiffArgs;
-use crate::ask::{self, Policies};
+use crate::evaluation::{self, Policies};
 use crate::load::{Loader, Source};
 use crate::requests::{self, Asked};
 use crate::verbs::run::reason;
@@ -70,7 +70,7 @@ fn lines(answer: Option<&Answer>) -> Vec<String> {
         Some(Ok(decision)) => {
             let mut lines = vec![decision.verdict.word().to_owned()];
             lines.extend(decision.reasons.iter().map(reason));
-            lines.extend(decision.edits.iter().map(ask::edit));
+            lines.extend(decision.edits.iter().map(evaluation::edit));
             lines.extend(decision.warnings.iter().map(|warning| format!("warning: {warning}")));
             lines.extend(decision.obligations.iter().map(|wanted| format!("then: {}", json!(wanted))));
             lines.extend(decision.audit.iter().map(|(key, value)| format!("audit {key}={value}")));

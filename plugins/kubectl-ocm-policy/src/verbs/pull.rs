@@ -9,8 +9,8 @@ use ocm_policy_distribution::Image;
 use ocm_policy_engine::digest;
 
 use crate::args::registry::PullArgs;
-use crate::child::apart;
 use crate::files;
+use crate::processes::on_thread;
 use crate::verbs::inspect::size;
 use crate::verbs::registry::{open, public_key, reference, worded};
 
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: PullArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         }
     };
     let key = key.as_deref().map(public_key).transpose()?;
-    let registry = apart(move |children| open(image, &registry, &children)).await?;
+    let registry = on_thread(move |processes| open(image, &registry, &processes)).await?;
     ui.tell(Event::now(format!("pulling {text}")));
     let (manifest, found) = match &key {
         Some(key) => registry.verified(key).await.map_err(worded)?,

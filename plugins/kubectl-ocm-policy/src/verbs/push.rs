@@ -8,9 +8,9 @@ use ocm_policy_distribution::{Layout, Pushed, SigningKey};
 use ocm_policy_engine::inspect;
 
 use crate::args::registry::{LayoutArg, PushArgs};
-use crate::child::apart;
 use crate::files;
 use crate::load::{module, refused};
+use crate::processes::on_thread;
 use crate::verbs::registry::{open, reference, worded};
 
 pub(crate) async fn run(args: PushArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -21,7 +21,7 @@ pub(crate) async fn run(args: PushArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             .hint("name a tag instead: REGISTRY/REPOSITORY:TAG"));
     }
     let title = file.file_name().map_or_else(|| "policy.wasm".to_owned(), |name| name.to_string_lossy().into_owned());
-    let (module, key, registry) = apart(move |children| {
+    let (module, key, registry) = on_thread(move |processes| {
         let module = module(&file, kind)?;
         inspect(&module).map_err(|error| refused(&file, &error))?;
         let key = match &sign_key {
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: PushArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             ),
             None => None,
         };
-        Ok((module, key, open(image, &registry, &children)?))
+        Ok((module, key, open(image, &registry, &processes)?))
     })
     .await?;
     let layout = match layout {

@@ -11,8 +11,8 @@ use ocm_policy_distribution::{
 use serde::Deserialize;
 
 use crate::args::registry::RegistryArgs;
-use crate::child::Children;
 use crate::files;
+use crate::processes::Processes;
 
 /// How long one answer may take: whoever waits sees it, and a slow line is no error.
 pub(crate) const ANSWER: Duration = Duration::from_secs(300);
@@ -30,18 +30,18 @@ pub(crate) fn public_key(file: &Path) -> Result<PublicKey, Failure> {
 }
 
 /// The repository of an image. It blocks: a program may be asked for credentials.
-pub(crate) fn open(image: Reference, args: &RegistryArgs, children: &Children) -> Result<Registry, Failure> {
+pub(crate) fn open(image: Reference, args: &RegistryArgs, processes: &Processes) -> Result<Registry, Failure> {
     let RegistryArgs { ca_file } = args;
     let trust = match ca_file {
         Some(file) => Trust::pem(&files::text(file, "the CA certificates")?).map_err(worded)?,
         None => Trust::default(),
     };
-    let credentials = credentials(&image, children)?;
+    let credentials = credentials(&image, processes)?;
     Ok(Registry::new(image, trust, credentials, ANSWER))
 }
 
 /// What docker knows of a registry; none: nothing.
-pub(crate) fn credentials(image: &Reference, children: &Children) -> Result<Option<Credentials>, Failure> {
+pub(crate) fn credentials(image: &Reference, processes: &Processes) -> Result<Option<Credentials>, Failure> {
     let Some(file) = config_file().filter(|file| file.is_file()) else { return Ok(None) };
     let text = files::read(&file, "docker's configuration")?;
     let config = DockerConfig::parse(&text)
@@ -55,7 +55,7 @@ pub(crate) fn credentials(image: &Reference, children: &Children) -> Result<Opti
                 .hint(format!("docker login {} --username USER writes them", image.registry)))
         }
         Entry::Credentials(credentials) => Ok(Some(credentials)),
-        Entry::Helper { name, key } => helper(&name, &key, children),
+        Entry::Helper { name, key } => helper(&name, &key, processes),
     }
 }
 
@@ -65,7 +65,7 @@ fn config_file() -> Option<PathBuf> {
 }
 
 /// Asks a program that keeps credentials, as docker does.
-fn helper(name: &str, key: &str, children: &Children) -> Result<Option<Credentials>, Failure> {
+fn helper(name: &str, key: &str, processes: &Processes) -> Result<Option<Credentials>, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Answer {
@@ -78,7 +78,7 @@ fn helper(name: &str, key: &str, children: &Children) -> Result<Option<Credentia
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::other(format!("{program}, which docker's configuration names for {key}, does not answer")).because(why)
     };
-    let output = children.answer(Command::new(&program).arg("get"), key.as_bytes()).map_err(|error| cannot(&error))?;
+    let output = processes.answer(Command::new(&program).arg("get"), key.as_bytes()).map_err(|error| cannot(&error))?;
     // Docker's programs fail where they know nothing, and say so on stdout.
     if !output.status.success() {
         let nothing = String::from_utf8_lossy(&output.stdout).contains("credentials not found");

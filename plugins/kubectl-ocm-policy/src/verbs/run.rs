@@ -12,7 +12,7 @@ use ocm_policy_rules::Answer;
 use serde_json::{Value, json};
 
 use crate::args::RunArgs;
-use crate::ask::{self, Policies};
+use crate::evaluation::{self, Policies};
 use crate::load::Loader;
 use crate::requests::{self, Asked};
 
@@ -88,14 +88,14 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
             "error",
             problem.policies.join(", "),
             problem.error.code(),
-            ask::why(&problem.error)
+            evaluation::why(&problem.error)
         ));
     }
     for warning in &combined.warnings {
         lines.push(format!("  {:<10} {} {}", "warning", warning.policy, warning.message));
     }
     for edit in &combined.edits {
-        lines.push(format!("  {:<10} {}", "edit", ask::edit(edit)));
+        lines.push(format!("  {:<10} {}", "edit", evaluation::edit(edit)));
     }
     for given in combined.due() {
         let obligation = &given.obligation;
@@ -108,7 +108,7 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
     if wide {
         for one in answer.asked() {
             let (place, version, outcome) = (one.place(), policies.version(one.place()), one.outcome());
-            let (verdict, fuel) = (ask::word(&outcome.result), outcome.fuel);
+            let (verdict, fuel) = (evaluation::word(&outcome.result), outcome.fuel);
             lines.push(format!("  {:<10} {place} {version}: {verdict}, fuel {fuel}, {} µs", "asked", one.micros()));
         }
         for (key, value) in &combined.audit {

@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::certificate::Certificate;
 use crate::csr::Request;
 use crate::join::agent::Agent;
-use crate::join::state::Identity;
+use crate::join::membership::Identity;
 use crate::kubeconfig::HubAddress;
 use crate::workload::Health;
 

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::observe::managed as observe;
-use crate::upgrade::look;
+use crate::upgrade::installed;
 
 /// The hubs of a cluster: one, or those that are hosted there; none where there is no ClusterManager.
 ///
@@ -23,8 +23,8 @@ use crate::upgrade::look;
 /// The failure of a request.
 pub async fn hubs(cluster: &Cluster) -> Result<Vec<Info>, Failure> {
     let (managers, operator) = futures::try_join!(
-        look::all_of(cluster, ApiResource::erase::<ClusterManager>(&())),
-        look::operator(cluster, operators::CLUSTER_MANAGER),
+        installed::all_of(cluster, ApiResource::erase::<ClusterManager>(&())),
+        installed::operator(cluster, operators::CLUSTER_MANAGER),
     )?;
     if managers.is_empty() {
         return Ok(Vec::new());
@@ -35,7 +35,7 @@ pub async fn hubs(cluster: &Cluster) -> Result<Vec<Info>, Failure> {
     try_join_all(managers.into_iter().map(async |object| {
         let manager: ClusterManager = typed(&object)?;
         let live = Live { cluster_manager: Some(object.clone()), operator: operator.clone(), nodes: None };
-        let deployments = look::running(cluster, &info::namespace_of_hub(&manager), None).await?;
+        let deployments = installed::running(cluster, &info::namespace_of_hub(&manager), None).await?;
         Ok(info::of_hub(manager, object, hub::parts(&live), running.clone(), deployments, definitions.clone()))
     }))
     .await
@@ -47,8 +47,8 @@ pub async fn hubs(cluster: &Cluster) -> Result<Vec<Info>, Failure> {
 /// The failure of a request.
 pub async fn klusterlets(cluster: &Cluster) -> Result<Vec<Info>, Failure> {
     let (klusterlets, operator) = futures::try_join!(
-        look::all_of(cluster, ApiResource::erase::<Klusterlet>(&())),
-        look::operator(cluster, operators::KLUSTERLET),
+        installed::all_of(cluster, ApiResource::erase::<Klusterlet>(&())),
+        installed::operator(cluster, operators::KLUSTERLET),
     )?;
     if klusterlets.is_empty() {
         return Ok(Vec::new());
@@ -60,7 +60,7 @@ pub async fn klusterlets(cluster: &Cluster) -> Result<Vec<Info>, Failure> {
         let typed: Klusterlet = typed(&object)?;
         let parts = klusterlet::parts(&object, operator.as_ref());
         let namespace = info::namespace_of_agents(&typed);
-        let agents = look::running(cluster, &namespace, Some(&typed.agents())).await?;
+        let agents = installed::running(cluster, &namespace, Some(&typed.agents())).await?;
         let hubs = hubs_of(cluster, &namespace, &object).await?;
         let info = info::of_klusterlet(&typed, object, parts, running.clone(), agents, definitions.clone());
         Ok(Info { hubs, ..info })
@@ -87,13 +87,13 @@ fn typed<T: DeserializeOwned>(object: &Value) -> Result<T, Failure> {
 
 /// How the operator of this name is; none where it is not there.
 async fn operator_of(cluster: &Cluster, name: &str) -> Result<Option<Running>, Failure> {
-    Ok(look::running(cluster, namespaces::OPERATOR, Some(&[name.to_owned()])).await?.pop())
+    Ok(installed::running(cluster, namespaces::OPERATOR, Some(&[name.to_owned()])).await?.pop())
 }
 
 /// The definitions that are there, of those of a table.
 async fn definitions(cluster: &Cluster, rows: &[(&'static str, &[&str])]) -> Result<Vec<Definition>, Failure> {
     let each = rows.iter().map(async |(name, _)| {
-        let found = apply::read(cluster, &look::definition(name)).await?;
+        let found = apply::read(cluster, &installed::definition(name)).await?;
         Ok::<_, Failure>(found.map(|found| Definition::read(name, &found)))
     });
     Ok(try_join_all(each).await?.into_iter().flatten().collect())

@@ -91,7 +91,7 @@ pub(crate) fn decide(
 }
 
 /// Compiled code of a policy of our contract.
-pub(crate) struct Loaded {
+pub(crate) struct ComponentProgram {
     pre: InstancePre<Guarded<()>>,
     exports: Exports,
     /// The settings, where they could not be made part of the code.
@@ -100,7 +100,7 @@ pub(crate) struct Loaded {
     checked: AtomicBool,
 }
 
-impl Loaded {
+impl ComponentProgram {
     pub(crate) fn new(
         engine: &wasmtime::Engine,
         component: &Component,
@@ -112,7 +112,7 @@ impl Loaded {
     }
 }
 
-impl Program for Loaded {
+impl Program for ComponentProgram {
     fn prepares_with_guest_code(&self) -> bool {
         // Of a component whose memory is that after `configure`, nothing runs any more before `decide`: taking the
         // snapshot removes what modules run when they start, and `compiler::local` keeps none where something is left.
@@ -135,18 +135,18 @@ impl Program for Loaded {
         };
         let decide =
             decide.ok_or_else(|| PolicyError::Load(format!("the component does not export {INTERFACE}.decide")))?;
-        Ok(Box::new(Waiting { store, decide, fuel: 0 }))
+        Ok(Box::new(ComponentInstance { store, decide, fuel: 0 }))
     }
 }
 
-struct Waiting {
+struct ComponentInstance {
     store: Store<Guarded<()>>,
-    /// Of the type that the contract says: [`Loaded::prepare`] gives no other.
+    /// Of the type that the contract says: [`ComponentProgram::prepare`] gives no other.
     decide: Func,
     fuel: u64,
 }
 
-impl Ready for Waiting {
+impl Ready for ComponentInstance {
     #[expect(unsafe_code, reason = "the type of `decide` is compared once, not for each instance")]
     fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, PolicyError> {
         let answer = if manifest.request_in_one_block {

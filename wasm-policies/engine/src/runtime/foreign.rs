@@ -14,9 +14,9 @@ use crate::runtime::{opa, wapc, wasi};
 /// Makes a program of a module that was compiled.
 pub(super) fn load(module: &Module, kind: Kind, settings: &str) -> Result<Box<dyn Program>, PolicyError> {
     Ok(match kind {
-        Kind::KubewardenWapc => Box::new(wapc::Loaded::new(module, settings)?),
-        Kind::KubewardenWasi | Kind::WasiCommand => Box::new(wasi::Loaded::new(module, kind, settings)?),
-        Kind::Opa | Kind::Gatekeeper => Box::new(opa::Loaded::new(module, kind, settings)?),
+        Kind::KubewardenWapc => Box::new(wapc::WapcProgram::new(module, settings)?),
+        Kind::KubewardenWasi | Kind::WasiCommand => Box::new(wasi::WasiProgram::new(module, kind, settings)?),
+        Kind::Opa | Kind::Gatekeeper => Box::new(opa::RegoProgram::new(module, kind, settings)?),
         Kind::Component | Kind::Core => return Err(PolicyError::Load("a component is no module".to_owned())),
     })
 }
@@ -46,7 +46,7 @@ pub(crate) fn examine(
     let mut manifest = written(kind, anatomy)?;
     match kind {
         Kind::KubewardenWapc => {
-            let program = wapc::Loaded::new(module, settings)?;
+            let program = wapc::WapcProgram::new(module, settings)?;
             let limits = ceiling.grant(&asked(manifest.as_ref(), needs));
             if anatomy.kubewarden.is_none() {
                 let version = program.protocol(engine, &limits)?;
@@ -57,17 +57,17 @@ pub(crate) fn examine(
             accepted(program.validate_settings(engine, &limits))?;
         }
         Kind::KubewardenWasi => {
-            let program = wasi::Loaded::new(module, kind, settings)?;
+            let program = wasi::WasiProgram::new(module, kind, settings)?;
             accepted(program.validate_settings(engine, &ceiling.grant(&asked(manifest.as_ref(), needs))))?;
         }
         Kind::WasiCommand => {
-            let program = wasi::Loaded::new(module, kind, settings)?;
+            let program = wasi::WasiProgram::new(module, kind, settings)?;
             if manifest.is_none() {
                 manifest = program.describe(engine, &ceiling.grant(&needs))?;
             }
         }
         Kind::Opa | Kind::Gatekeeper => {
-            let program = opa::Loaded::new(module, kind, settings)?;
+            let program = opa::RegoProgram::new(module, kind, settings)?;
             program.try_out(engine, &ceiling.grant(&asked(manifest.as_ref(), needs)))?;
         }
         Kind::Component | Kind::Core => {}

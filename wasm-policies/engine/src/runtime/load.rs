@@ -17,7 +17,7 @@ pub(crate) fn load(
     let Header { kind, settings_for_instances: settings, .. } = header;
     match kind {
         Kind::Component | Kind::Core => {
-            Ok(Box::new(component::Loaded::new(engine, &code.component(engine)?, settings.clone())?))
+            Ok(Box::new(component::ComponentProgram::new(engine, &code.component(engine)?, settings.clone())?))
         }
         kind => {
             let module = code.module(engine)?;

@@ -201,7 +201,7 @@ fn call<P: WasmParams>(caller: &mut Call<'_>, name: &str, parameters: P) -> wasm
 }
 
 /// A policy of this kind.
-pub(crate) struct Loaded {
+pub(crate) struct RegoProgram {
     pre: InstancePre<Guarded<Host>>,
     kind: Kind,
     data: Arc<str>,
@@ -223,7 +223,7 @@ struct Documents {
     parameters: Value,
 }
 
-impl Loaded {
+impl RegoProgram {
     /// `documents` is what [`documents`] made.
     pub(crate) fn new(module: &Module, kind: Kind, documents: &str) -> Result<Self, PolicyError> {
         let documents: Documents = serde_json::from_str(documents)
@@ -245,7 +245,7 @@ impl Loaded {
         self.instance(engine, limits).map(drop)
     }
 
-    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, PolicyError> {
+    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<RegoInstance, PolicyError> {
         let fresh = || {
             let most = usize::try_from(limits.host_bytes).unwrap_or(usize::MAX);
             let mut store = store(engine, limits, Host { builtins: Arc::default(), most, now: 0 })?;
@@ -266,7 +266,7 @@ impl Loaded {
         let data = rego.parse(self.data.as_bytes())?;
         let heap = rego.call("opa_heap_ptr_get", ())?;
         let eval = rego.instance.get_typed_func(&mut rego.store, "opa_eval").ok();
-        Ok(Waiting {
+        Ok(RegoInstance {
             rego,
             eval,
             data,
@@ -280,7 +280,7 @@ impl Loaded {
     }
 }
 
-impl Program for Loaded {
+impl Program for RegoProgram {
     fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, PolicyError> {
         Ok(Box::new(self.instance(engine, limits)?))
     }
@@ -383,7 +383,7 @@ fn choose(kind: Kind, entries: &BTreeMap<String, i32>) -> Result<(&String, i32),
 /// `opa_eval`: reserved, entry point, data, input, its length, heap, form of the result.
 type Eval = TypedFunc<(u32, i32, u32, u32, u32, u32, u32), u32>;
 
-struct Waiting {
+struct RegoInstance {
     rego: Rego,
     eval: Option<Eval>,
     data: u32,
@@ -396,7 +396,7 @@ struct Waiting {
     fuel: u64,
 }
 
-impl Waiting {
+impl RegoInstance {
     /// Takes what is known of the hub into the data.
     fn know(&mut self, inventory: Option<Value>) -> Result<(), PolicyError> {
         let Some(inventory) = inventory else { return Ok(()) };
@@ -432,7 +432,7 @@ impl Waiting {
     }
 }
 
-impl Ready for Waiting {
+impl Ready for RegoInstance {
     fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, PolicyError> {
         let input = match self.kind {
             Kind::Gatekeeper => question.gatekeeper_input(&self.parameters)?.into(),

@@ -139,12 +139,12 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
 }
 
 /// A policy of this kind.
-pub(crate) struct Loaded {
+pub(crate) struct WapcProgram {
     pre: InstancePre<Guarded<Host>>,
     settings: Arc<str>,
 }
 
-impl Loaded {
+impl WapcProgram {
     pub(crate) fn new(module: &Module, settings: &str) -> Result<Self, PolicyError> {
         let mut linker = Linker::new(module.engine());
         link(&mut linker).map_err(policy_error)?;
@@ -153,7 +153,7 @@ impl Loaded {
         Ok(Self { pre, settings: settings.into() })
     }
 
-    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, PolicyError> {
+    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<WapcInstance, PolicyError> {
         let wasi = Wasi::new(limits.host_bytes);
         let host = Host { wasi, calls: HostCalls::default(), call: CallState::default() };
         let mut store = store(engine, limits, host)?;
@@ -165,7 +165,7 @@ impl Loaded {
         let call = instance
             .get_typed_func(&mut store, "__guest_call")
             .map_err(|error| PolicyError::Load(format!("its __guest_call cannot be used: {error}")))?;
-        Ok(Waiting { store, call, settings: self.settings.clone(), fuel: 0 })
+        Ok(WapcInstance { store, call, settings: self.settings.clone(), fuel: 0 })
     }
 
     /// The version of the protocol that it says it speaks.
@@ -195,20 +195,20 @@ fn start(store: &mut Guest, instance: &Instance, name: &str) -> Result<(), Polic
     Ok(())
 }
 
-impl Program for Loaded {
+impl Program for WapcProgram {
     fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, PolicyError> {
         Ok(Box::new(self.instance(engine, limits)?))
     }
 }
 
-struct Waiting {
+struct WapcInstance {
     store: Guest,
     call: TypedFunc<(u32, u32), u32>,
     settings: Arc<str>,
     fuel: u64,
 }
 
-impl Waiting {
+impl WapcInstance {
     /// Calls one of its operations.
     fn call(
         &mut self,
@@ -245,7 +245,7 @@ impl Waiting {
     }
 }
 
-impl Ready for Waiting {
+impl Ready for WapcInstance {
     fn decide(&mut self, question: &Question, _: &Manifest, limits: &Limits) -> Result<Decision, PolicyError> {
         let request = question.admission()?;
         let input = question.kubewarden_input(&self.settings)?;

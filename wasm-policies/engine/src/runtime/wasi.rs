@@ -59,13 +59,13 @@ fn link_host_calls(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
 }
 
 /// A command that is started anew for every request.
-pub(crate) struct Loaded {
+pub(crate) struct WasiProgram {
     pre: InstancePre<Guarded<Host>>,
     kind: Kind,
     settings: Arc<str>,
 }
 
-impl Loaded {
+impl WasiProgram {
     pub(crate) fn new(module: &Module, kind: Kind, settings: &str) -> Result<Self, PolicyError> {
         let mut linker = Linker::new(module.engine());
         wasi_imports::link(&mut linker).map_err(policy_error)?;
@@ -76,14 +76,14 @@ impl Loaded {
         Ok(Self { pre, kind, settings: settings.into() })
     }
 
-    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, PolicyError> {
+    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<WasiInstance, PolicyError> {
         let mut store =
             store(engine, limits, Host { wasi: Wasi::new(limits.host_bytes), calls: HostCalls::default() })?;
         let instance = self.pre.instantiate(&mut store).map_err(unloadable)?;
         let start = instance
             .get_typed_func(&mut store, "_start")
             .map_err(|_| PolicyError::Load("it exports no function _start without parameters".to_owned()))?;
-        Ok(Waiting { store, start, kind: self.kind, settings: self.settings.clone(), fuel: 0 })
+        Ok(WasiInstance { store, start, kind: self.kind, settings: self.settings.clone(), fuel: 0 })
     }
 
     /// What it says of itself. A command that does not know the question is still one that may decide.
@@ -112,13 +112,13 @@ impl Loaded {
     }
 }
 
-impl Program for Loaded {
+impl Program for WasiProgram {
     fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, PolicyError> {
         Ok(Box::new(self.instance(engine, limits)?))
     }
 }
 
-struct Waiting {
+struct WasiInstance {
     store: Store<Guarded<Host>>,
     start: TypedFunc<(), ()>,
     kind: Kind,
@@ -126,7 +126,7 @@ struct Waiting {
     fuel: u64,
 }
 
-impl Waiting {
+impl WasiInstance {
     /// Runs the command to its end; what it printed.
     fn run(
         &mut self,
@@ -158,7 +158,7 @@ impl Waiting {
     }
 }
 
-impl Ready for Waiting {
+impl Ready for WasiInstance {
     fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, PolicyError> {
         let now = question.request().now;
         let bounds = Bounds::default();

@@ -1,9 +1,9 @@
 //! The policies in force: from what administrators want to places in the registry.
 
 mod answered;
-mod ask;
 mod compare;
 mod decisions;
+mod evaluation;
 mod follow;
 mod in_force;
 mod let_in;

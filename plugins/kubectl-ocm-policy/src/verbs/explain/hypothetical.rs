@@ -34,9 +34,9 @@ use serde_json::{Value, json};
 use super::cluster::cluster;
 use super::modules::why;
 use crate::args::{AboutArgs, ExplainArgs};
-use crate::ask::{self, Policies};
-use crate::child::apart;
+use crate::evaluation::{self, Policies};
 use crate::load::Loader;
+use crate::processes::on_thread;
 use crate::verbs::registry::{ANSWER, credentials, reference};
 use crate::verbs::run::reason;
 use crate::{files, requests};
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: ExplainArgs, ui: Arc<Ui>) -> Result<Exit, Failure>
         return Err(Failure::usage(format!("{flag} has no meaning with --hypothetical"))
             .hint("leave it out: HubPolicies and objects of the files say it"));
     }
-    let given = apart(move |_| Given::read(&files)).await?;
+    let given = on_thread(move |_| Given::read(&files)).await?;
     let hub = connect(&client.connection()?, ui.clone()).await?;
     let today = today(&hub, &name).await?;
     let all = versions(&hub, &given).await?;
@@ -71,14 +71,14 @@ pub(crate) async fn run(args: ExplainArgs, ui: Arc<Ui>) -> Result<Exit, Failure>
     }
     let loading = all.clone();
     let teller = ui.clone();
-    let asked = apart(move |_| loaded(&loading, &modules, &teller)).await?;
+    let asked = on_thread(move |_| loaded(&loading, &modules, &teller)).await?;
     let mut overlaid = Overlaid { hub: &hub, given: &given, read: BTreeMap::new() };
     let request = question(&mut overlaid, &name, &as_user, now.unwrap_or_else(Timestamp::now)).await?;
     let mut found = Vec::new();
     for sought in sought(asked.manifests().iter().flat_map(|manifest| &manifest.evidence)) {
         found.extend(overlaid.objects(sought).await?);
     }
-    let shown = apart(move |_| {
+    let shown = on_thread(move |_| {
         let asking = requests::of_objects(request, name.clone(), found, &asked.manifests())?;
         let answer = asked.evaluate(&asking).map_err(|error| requests::wrong(&asking.source, error))?;
         let view = Hypothesis { cluster: &name, today: today.as_ref(), all: &all, answer: &answer };
@@ -171,7 +171,7 @@ async fn module(hub: &Cluster, given: &Given, version: &Version, ui: &Ui) -> Res
         (_, Some(Module::Oci(image))) => {
             ui.tell(Event::now(format!("fetching {}", image.image)));
             let named = reference(&image.image)?;
-            let credentials = apart(move |children| credentials(&named, &children)).await?;
+            let credentials = on_thread(move |processes| credentials(&named, &processes)).await?;
             let fetched = fetch(image, credentials, ANSWER).await.map(|fetched| fetched.module);
             fetched.map_err(|error| load(error.failure.to_string()))
         }
@@ -391,7 +391,7 @@ impl Hypothesis<'_> {
             text += &format!("  {}\n", clean(&reason(&given.reason)));
         }
         for problem in &combined.errors {
-            text += &format!("  {}: {}\n", problem.error.code(), clean(&ask::why(&problem.error)));
+            text += &format!("  {}: {}\n", problem.error.code(), clean(&evaluation::why(&problem.error)));
         }
         if let Some(today) = self.today {
             let waits = today.waiting_for.as_ref().map(|waits| format!(", waits for {waits}")).unwrap_or_default();
@@ -407,7 +407,7 @@ impl Hypothesis<'_> {
             };
             let reasons = if reasons.is_empty() { NONE.to_owned() } else { clean(&reasons.join("; ")) };
             let mode = mode(one.enforcement().mode);
-            table.row([one.place(), self.from(one.place()), mode, ask::word(&outcome.result), &reasons]);
+            table.row([one.place(), self.from(one.place()), mode, evaluation::word(&outcome.result), &reasons]);
         }
         for (place, why) in self.answer.not_asked() {
             let because = match why {
@@ -435,7 +435,7 @@ impl Hypothesis<'_> {
                 let outcome = one.outcome();
                 let mut shown = json!({
                     "policy": one.place(), "from": self.from(one.place()), "mode": mode(one.enforcement().mode),
-                    "verdict": ask::word(&outcome.result),
+                    "verdict": evaluation::word(&outcome.result),
                 });
                 match &outcome.result {
                     Ok(decision) => shown["decision"] = json!(decision),

@@ -10,7 +10,7 @@ use ocm_policy_rules::{Answer, Combined};
 use serde_json::{Value, json};
 
 use crate::args::{AskingArgs, ExplainArgs, PoliciesArgs, RequestArgs};
-use crate::ask::{self, Policies};
+use crate::evaluation::{self, Policies};
 use crate::load::Loader;
 use crate::requests::{self, Asked};
 use crate::verbs::run::reason;
@@ -62,14 +62,14 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
         let (reasons, edits) = match &outcome.result {
             Ok(decision) => (
                 decision.reasons.iter().map(|given| if wide { reason(given) } else { given.code.clone() }).collect(),
-                decision.edits.iter().map(ask::edit).collect(),
+                decision.edits.iter().map(evaluation::edit).collect(),
             ),
             Err(error) => (vec![if wide { error.to_string() } else { error.code().to_owned() }], Vec::new()),
         };
         table.row([
             one.place(),
             policies.version(one.place()),
-            ask::word(&outcome.result),
+            evaluation::word(&outcome.result),
             &list(reasons),
             &list(edits),
             &outcome.fuel.to_string(),
@@ -85,7 +85,7 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
         text += &format!("  {}\n", clean(&reason(&given.reason)));
     }
     for problem in &combined.errors {
-        text += &format!("  {}: {}\n", problem.error.code(), clean(&ask::why(&problem.error)));
+        text += &format!("  {}: {}\n", problem.error.code(), clean(&evaluation::why(&problem.error)));
     }
     text
 }
@@ -111,7 +111,7 @@ fn whole(asked: &Asked, answer: &Final, policies: &Policies) -> Value {
             let outcome = one.outcome();
             let mut shown = json!({
                 "policy": *outcome.policy,
-                "verdict": ask::word(&outcome.result),
+                "verdict": evaluation::word(&outcome.result),
                 "fuel": outcome.fuel,
                 "micros": one.micros(),
             });

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::candidates::{Candidate, candidates, unasked};
 use crate::args::KindArgs;
-use crate::ask::Policies;
+use crate::evaluation::Policies;
 use crate::files;
 use crate::load::{Loader, refused};
 

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use super::candidates::{Candidate, candidates, unasked};
 use crate::args::KindArgs;
-use crate::ask::{self, Policies};
-use crate::child::apart;
+use crate::evaluation::{self, Policies};
 use crate::load::{self, Loader, refused};
+use crate::processes::on_thread;
 
 const HEADINGS: &[&str] = &["CLUSTER", "DECIDED", "POLICY", "RECORDED", "NOW"];
 
@@ -37,7 +37,7 @@ pub(crate) async fn run(
     let settings = settings.as_deref().map(load::settings).transpose()?;
     let hub = connect(&client.connection()?, ui.clone()).await?;
     let (decisions, without) = recorded_decisions(&hub, from).await?;
-    apart(move |_| {
+    on_thread(move |_| {
         let replayed = replay(decisions, &policies, settings.as_deref(), kind, &ui)?;
         show(&replayed, without, output.output, &ui)
     })
@@ -178,14 +178,14 @@ fn show(replayed: &Replayed, without: usize, format: Format, ui: &Ui) -> Result<
 
 /// The verdict with what it is said for, or with what follows.
 fn said(result: &Result<Decision, PolicyError>, wide: bool) -> String {
-    let verdict = ask::word(result);
+    let verdict = evaluation::word(result);
     let more: Vec<String> = match result {
         Err(error) => vec![if wide { error.to_string() } else { error.code().to_owned() }],
         Ok(decision) => {
             let reasons = decision.reasons.iter();
             let reason =
                 |one: &ocm_policy_abi::Reason| if wide { super::super::run::reason(one) } else { one.code.clone() };
-            reasons.map(reason).chain(decision.edits.iter().map(ask::edit)).collect()
+            reasons.map(reason).chain(decision.edits.iter().map(evaluation::edit)).collect()
         }
     };
     if more.is_empty() { verdict.to_owned() } else { format!("{verdict}: {}", more.join("; ")) }

@@ -9,7 +9,7 @@ use ocm_policy_engine::{Outcome, Policy, PolicyError};
 use ocm_policy_testing::{Case, Expect, Suite};
 use serde_json::json;
 
-use crate::ask::Policies;
+use crate::evaluation::Policies;
 
 /// What came of one case.
 pub(super) struct Tested {

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::cases::{Results, results};
 use super::view;
 use crate::args::TestArgs;
-use crate::child::apart;
 use crate::load::Loader;
+use crate::processes::on_thread;
 use crate::verbs::apply::{CANDIDATE, FetchedModules, POLICY, fetched, module_of, read};
 
 pub(super) async fn run(args: TestArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -24,10 +24,10 @@ pub(super) async fn run(args: TestArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             return Err(Failure::usage(sentence));
         }
     }
-    let files = apart(move |_| read(&files, &modules, kind)).await?;
+    let files = on_thread(move |_| read(&files, &modules, kind)).await?;
     let fetched = fetched(&files, &ui).await?;
     let teller = ui.clone();
-    let all = apart(move |_| all(&files, &fetched, &teller)).await?;
+    let all = on_thread(move |_| all(&files, &fetched, &teller)).await?;
     if all.is_empty() {
         return Err(Failure::usage("no HubPolicy of the files has test cases").hint("spec.tests holds them"));
     }

@@ -10,15 +10,15 @@ use ocm_policy_testing::{Expect, Suite};
 use super::cases::results;
 use super::{hub, view};
 use crate::args::TestArgs;
-use crate::child::apart;
 use crate::files;
 use crate::load::{Loader, module};
+use crate::processes::on_thread;
 
 pub(crate) async fn run(args: TestArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     if !args.files.is_empty() {
         return hub::run(args, ui).await;
     }
-    apart(move |_| one_module(args, &ui)).await
+    on_thread(move |_| one_module(args, &ui)).await
 }
 
 /// The cases beside a module.

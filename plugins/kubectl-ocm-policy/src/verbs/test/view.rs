@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::cases::{Results, Tested};
 use crate::args::TestFormat;
-use crate::ask;
+use crate::evaluation;
 
 /// The cases of one module.
 pub(super) fn one(results: &Results, format: TestFormat) -> Result<String, Failure> {
@@ -43,7 +43,7 @@ impl Tested {
 
     fn answer(&self) -> &'static str {
         match &self.said {
-            Some(said) => ask::word(&said.outcome.result),
+            Some(said) => evaluation::word(&said.outcome.result),
             None if self.refused => "refused",
             None => "not asked",
         }

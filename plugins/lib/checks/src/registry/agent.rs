@@ -682,7 +682,7 @@ fn bootstrap_hub(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 }
 
 /// What the hub answered to the credential that the agent registers with.
-enum Answered<'a> {
+enum CredentialCheck<'a> {
     /// It refused for such a reason, in these words.
     Refused(&'a str),
     /// It did not, or the agent does not need it.
@@ -693,7 +693,12 @@ enum Answered<'a> {
     Unknown(&'a Trouble),
 }
 
-fn answered<'a>(facts: &Facts<'_>, cluster: &Cluster<'a>, agent: &Agent<'a>, reasons: &[Reason]) -> Answered<'a> {
+fn answered<'a>(
+    facts: &Facts<'_>,
+    cluster: &Cluster<'a>,
+    agent: &Agent<'a>,
+    reasons: &[Reason],
+) -> CredentialCheck<'a> {
     // What the hub has from the agent tells more than what this machine sees of the way.
     let is_heard = match reasons {
         // What it asked for when it joined says nothing of the way of today.
@@ -701,21 +706,21 @@ fn answered<'a>(facts: &Facts<'_>, cluster: &Cluster<'a>, agent: &Agent<'a>, rea
         _ => cluster.is_well(facts.now),
     };
     if is_heard {
-        return Answered::Fine;
+        return CredentialCheck::Fine;
     }
     let here = agent.bootstrap_probe.filter(|_| agent.registers(facts.now));
     let of = |probe: &'a Probe| match &probe.answer {
-        Answer::Refused(trouble) if reasons.contains(&trouble.reason) => Answered::Refused(&trouble.message),
-        Answer::NotAsked(trouble) => Answered::Unknown(trouble),
-        Answer::Refused(_) | Answer::Known => Answered::Fine,
+        Answer::Refused(trouble) if reasons.contains(&trouble.reason) => CredentialCheck::Refused(&trouble.message),
+        Answer::NotAsked(trouble) => CredentialCheck::Unknown(trouble),
+        Answer::Refused(_) | Answer::Known => CredentialCheck::Fine,
     };
     // What a pod beside the agent sees counts more than what this machine does.
     match (agent.in_cluster.map(of), here.map(of)) {
-        (Some(Answered::Unknown(_)), Some(refused @ Answered::Refused(_))) => refused,
+        (Some(CredentialCheck::Unknown(_)), Some(refused @ CredentialCheck::Refused(_))) => refused,
         (Some(within), _) => within,
         (None, Some(here)) => here,
-        (None, None) if agent.registers(facts.now) => Answered::NotAsked,
-        (None, None) => Answered::Fine,
+        (None, None) if agent.registers(facts.now) => CredentialCheck::NotAsked,
+        (None, None) => CredentialCheck::Fine,
     }
 }
 
@@ -785,10 +790,10 @@ pub(crate) fn difference(agent: &Agent<'_>) -> Option<String> {
 fn hub_reachable(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     match answered(facts, cluster, &agent, &[Reason::Unreachable]) {
-        Answered::NotAsked => Outcome::skip(NOT_ASKED),
-        Answered::Fine => Outcome::Pass,
-        Answered::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
-        Answered::Refused(said) => {
+        CredentialCheck::NotAsked => Outcome::skip(NOT_ASKED),
+        CredentialCheck::Fine => Outcome::Pass,
+        CredentialCheck::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
+        CredentialCheck::Refused(said) => {
             let finding =
                 Finding::error(format!("the hub cannot be reached at the agent's address {}", server(&agent)));
             let finding = probed(&agent, finding, said)
@@ -814,10 +819,10 @@ fn hub_reachable(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 fn hub_trusted(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     match answered(facts, cluster, &agent, &[Reason::Tls]) {
-        Answered::NotAsked => Outcome::skip(NOT_ASKED),
-        Answered::Fine => Outcome::Pass,
-        Answered::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
-        Answered::Refused(said) => {
+        CredentialCheck::NotAsked => Outcome::skip(NOT_ASKED),
+        CredentialCheck::Fine => Outcome::Pass,
+        CredentialCheck::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
+        CredentialCheck::Refused(said) => {
             let finding =
                 Finding::error(format!("the agent's CA does not vouch for what answers at {}", server(&agent)));
             let finding = probed(&agent, finding, said).because(
@@ -831,10 +836,10 @@ fn hub_trusted(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 fn hub_knows_token(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     match answered(facts, cluster, &agent, &[Reason::Unauthorized]) {
-        Answered::NotAsked => Outcome::skip(NOT_ASKED),
-        Answered::Fine => Outcome::Pass,
-        Answered::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
-        Answered::Refused(said) => {
+        CredentialCheck::NotAsked => Outcome::skip(NOT_ASKED),
+        CredentialCheck::Fine => Outcome::Pass,
+        CredentialCheck::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
+        CredentialCheck::Refused(said) => {
             let finding = Finding::error("the hub does not accept the token that the agent registers with");
             let finding = probed(&agent, finding, said)
                 .because("it was revoked, its owner was deleted, or it is that of another hub");
@@ -920,10 +925,10 @@ fn agents_lead(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 fn token_may_register(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     match answered(facts, cluster, &agent, &[Reason::Forbidden]) {
-        Answered::NotAsked => Outcome::skip(NOT_ASKED),
-        Answered::Fine => Outcome::Pass,
-        Answered::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
-        Answered::Refused(said) => {
+        CredentialCheck::NotAsked => Outcome::skip(NOT_ASKED),
+        CredentialCheck::Fine => Outcome::Pass,
+        CredentialCheck::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
+        CredentialCheck::Refused(said) => {
             let finding = Finding::error("the token that the agent registers with may not register clusters");
             let finding = probed(&agent, finding, said)
                 .because("the bootstrap ClusterRoleBinding was deleted, or the token is one for something else")

@@ -27,12 +27,12 @@ pub mod gates;
 pub mod handover;
 pub mod hosted;
 pub mod lease;
+pub mod membership;
 pub(crate) mod plan;
 pub mod progress;
 pub mod proxy;
 mod rbac;
 mod snapshot;
-pub mod state;
 
 pub use bootstrap_secrets::{bootstrap_secret, bootstrap_secret_of, external_secret};
 pub use driver::{driver_of, registers_anew};

@@ -6,7 +6,7 @@ use ocm_api::ClusterManager;
 use ocm_api::names::{namespaces, secrets};
 use ocm_api::operator::RegistrationAuthType;
 use ocm_core::grpc::{self, Address, Server};
-use ocm_core::join::state::Belonging;
+use ocm_core::join::membership::Belonging;
 use ocm_core::join::{driver_of, registers_anew};
 use ocm_core::{Failure, Reason, Remedy, certificate};
 use ocm_kube::Cluster;

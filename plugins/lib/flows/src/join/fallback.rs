@@ -13,7 +13,7 @@ use ocm_api::names::{hub as hub_names, secrets};
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::{ManagedCluster, Manifest};
 use ocm_core::join::fallback::{self as rules, Arranged, HubTimeout, Hubs, Listing, Wish};
-use ocm_core::join::state::{Belonging, still_serves};
+use ocm_core::join::membership::{Belonging, still_serves};
 use ocm_core::kubeconfig::{Bootstrap, HUB_UID, HubAddress, Likeness};
 use ocm_core::{Applied, DryRun, Event, Failure, Mode, Narrator, Plan, Reason};
 use ocm_kube::access::{self, Right};

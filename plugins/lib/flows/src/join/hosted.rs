@@ -4,7 +4,7 @@
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use ocm_core::join::hosted::{self as rules, is_ours};
-use ocm_core::join::state::own;
+use ocm_core::join::membership::own;
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::{Failure, Narrator, Remedy};
 use ocm_kube::Cluster;

@@ -4,8 +4,8 @@
 
 use ocm_api::operator::KlusterletMode;
 use ocm_core::join::lease::{self, StaleLease};
+use ocm_core::join::membership::{moves_from, renamed};
 use ocm_core::join::progress::Former;
-use ocm_core::join::state::{moves_from, renamed};
 use ocm_core::managed::renewed;
 use ocm_core::{DryRun, Event, Failure, Narrator, Outcome};
 use ocm_kube::access::Right;

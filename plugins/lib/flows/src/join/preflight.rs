@@ -14,7 +14,7 @@ use ocm_core::grpc::Server;
 use ocm_core::join::Settings;
 use ocm_core::join::agent::{self, Agent, Credential};
 use ocm_core::join::choices::judge;
-use ocm_core::join::state::Belonging;
+use ocm_core::join::membership::Belonging;
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::phase::{Phase, standing};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy};

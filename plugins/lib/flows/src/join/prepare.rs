@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use ocm_api::names::secrets;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::hosted::klusterlet_name;
-use ocm_core::join::state::{Belonging, asks_anew, belonging, moves_from, started_as, still_serves};
+use ocm_core::join::membership::{Belonging, asks_anew, belonging, moves_from, started_as, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_core::join::fallback::lasts;
-use ocm_core::join::state::{Belonging, still_serves};
+use ocm_core::join::membership::{Belonging, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;

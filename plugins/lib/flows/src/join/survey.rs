@@ -13,7 +13,7 @@ use ocm_core::join::agent::Agent;
 use ocm_core::join::fallback::{self, Known, Listing};
 use ocm_core::join::hosted::of_cluster;
 use ocm_core::join::lease::{self, StaleLease, stale};
-use ocm_core::join::state::{Found, own};
+use ocm_core::join::membership::{Found, own};
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome};
 use ocm_kube::Cluster;
 use ocm_kube::remove;

@@ -13,7 +13,7 @@ use ocm_core::join::agent::LoggedRequest;
 use ocm_core::join::fallback::{Known, Listing};
 use ocm_core::join::hosted;
 use ocm_core::join::lease::{self, LeaseFacts, Lock, Running, StaleLease};
-use ocm_core::join::state::own;
+use ocm_core::join::membership::own;
 use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID, is_exclusive};
 use ocm_core::leave::klusterlet::klusterlet_of_role;
 use ocm_core::managed::{AgentFacts, ManagedFacts};

@@ -16,7 +16,7 @@ use ocm_kube::{Cluster, apply as objects};
 use serde_json::Value;
 
 use super::apply::{PAUSE, carry_out, changed};
-use super::look;
+use super::installed;
 use crate::install::preflight;
 use crate::install::survey::survey;
 use crate::observe::hub::{observe, triggers};
@@ -110,8 +110,8 @@ async fn look_and_judge(cluster: &Cluster, request: &HubRequest, narrator: &dyn 
         narrator.tell(Event::note(note));
     }
     let (stored, addons, agents, present) = futures::try_join!(
-        look::stored_versions(cluster, rows.iter().map(|(name, _)| *name)),
-        look::addons(cluster),
+        installed::stored_versions(cluster, rows.iter().map(|(name, _)| *name)),
+        installed::addons(cluster),
         agents(cluster),
         present_roles(cluster, &upgrade)
     )?;
@@ -144,12 +144,12 @@ async fn agents(cluster: &Cluster) -> Result<Vec<(String, Parts)>, Failure> {
     if klusterlets.is_empty() {
         return Ok(Vec::new());
     }
-    let operator = look::operator(cluster, operators::KLUSTERLET).await?;
+    let operator = installed::operator(cluster, operators::KLUSTERLET).await?;
     let one = |klusterlet: &Klusterlet| {
         let name = klusterlet.metadata.name.as_deref().unwrap_or_default();
         Ok((
             format!("Klusterlet {name:?} on the same cluster"),
-            rules::klusterlet::parts(&look::value(klusterlet)?, operator.as_ref()),
+            rules::klusterlet::parts(&installed::value(klusterlet)?, operator.as_ref()),
         ))
     };
     klusterlets.iter().map(one).collect()
@@ -184,7 +184,7 @@ async fn rolled_out(
     let doing = "waiting for the hub to roll out";
     until_triggered(doing, deadline, PAUSE, triggers(cluster, hub), narrator, async || {
         let facts = observe(cluster, None, hub).await?;
-        let running = look::running(cluster, &facts.namespace, None).await?;
+        let running = installed::running(cluster, &facts.namespace, None).await?;
         let status = facts.manager.status.clone().unwrap_or_default();
         let old = rules::rollout::not_yet_updated(&status, &running, &upgrade.images);
         let findings = judge(&facts);

@@ -21,7 +21,7 @@ use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::wait::{Check, until_triggered};
 
 use super::apply::{PAUSE, carry_out, changed};
-use super::look;
+use super::installed;
 use crate::install::preflight;
 use crate::leave::{agents_hub, all_known, is_hub_at};
 use crate::observe::registration;
@@ -124,14 +124,17 @@ async fn look_and_judge(
     let names = KLUSTERLET_DEFINITIONS.iter().map(|(name, _)| *name);
     let (klusterlet, operator, stored, of_hub) = futures::try_join!(
         as_it_is(managed, known.name()),
-        look::operator(managed, operators::KLUSTERLET),
+        installed::operator(managed, operators::KLUSTERLET),
         // Of a hosted one, all but the first are on another cluster.
-        look::stored_versions(managed, names.take(if known.is_hosted() { 1 } else { KLUSTERLET_DEFINITIONS.len() })),
+        installed::stored_versions(
+            managed,
+            names.take(if known.is_hosted() { 1 } else { KLUSTERLET_DEFINITIONS.len() })
+        ),
         async {
             match hub {
                 Some(hub) => {
                     is_its_hub(managed, hub, known).await?;
-                    look::parts_of_hub(hub).await
+                    installed::parts_of_hub(hub).await
                 }
                 None => Ok(None),
             }
@@ -174,7 +177,7 @@ async fn look_and_judge(
 async fn as_it_is(managed: &Cluster, name: &str) -> Result<serde_json::Value, Failure> {
     let api: Api<DynamicObject> = Api::all_with(managed.client.clone(), &ApiResource::erase::<Klusterlet>(&()));
     let found = api.get(name).await.map_err(|error| managed.explain("read the Klusterlet", error))?;
-    look::value(&found)
+    installed::value(&found)
 }
 
 /// Refuses a hub that is not the agent's.
@@ -275,7 +278,7 @@ async fn rolled_out(
         let (klusterlet, operator, running) = futures::join!(
             klusterlets.get(&upgrade.name),
             workload::deployment(managed, namespaces::OPERATOR, operators::KLUSTERLET),
-            look::running(managed, namespace, Some(agents)),
+            installed::running(managed, namespace, Some(agents)),
         );
         let klusterlet = klusterlet.map_err(|error| managed.explain("read the Klusterlet", error))?;
         let lacks = rules::rollout::agents_lack(&klusterlet, &operator?, agents, &running?, &upgrade.images);

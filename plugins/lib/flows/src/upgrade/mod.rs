@@ -9,8 +9,8 @@
 mod apply;
 mod fleet;
 mod hub;
+pub(crate) mod installed;
 mod klusterlet;
-pub(crate) mod look;
 
 pub use fleet::{Fleet, Member, Outcome, Row, upgrade_fleet};
 pub use hub::{HubRequest, HubUpgraded, upgrade_hub};

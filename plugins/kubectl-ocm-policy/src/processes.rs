@@ -9,31 +9,31 @@ use ocm_core::Failure;
 
 /// The programs that are running.
 #[derive(Clone, Default)]
-pub(crate) struct Children(Arc<Mutex<Vec<u32>>>);
+pub(crate) struct Processes(Arc<Mutex<Vec<u32>>>);
 
 /// Ends them when it is dropped: when the verb is done, or was interrupted.
 #[derive(Default)]
-pub(crate) struct Leash(Children);
+pub(crate) struct Guard(Processes);
 
-impl Leash {
-    pub(crate) fn children(&self) -> Children {
+impl Guard {
+    pub(crate) fn processes(&self) -> Processes {
         self.0.clone()
     }
 }
 
 /// Runs and compiles modules on another thread, so that this one notices Ctrl-C whatever they do.
-pub(crate) async fn apart<T: Send + 'static>(
-    work: impl FnOnce(Children) -> Result<T, Failure> + Send + 'static,
+pub(crate) async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce(Processes) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let leash = Leash::default();
-    let children = leash.children();
-    let done = tokio::task::spawn_blocking(move || work(children)).await;
+    let guard = Guard::default();
+    let processes = guard.processes();
+    let done = tokio::task::spawn_blocking(move || work(processes)).await;
     let done = done.map_err(|error| Failure::other("this is a defect of kubectl ocm policy").because(error));
-    drop(leash);
+    drop(guard);
     done?
 }
 
-impl Drop for Leash {
+impl Drop for Guard {
     fn drop(&mut self) {
         for child in self.0.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             end(child);
@@ -41,7 +41,7 @@ impl Drop for Leash {
     }
 }
 
-impl Children {
+impl Processes {
     /// Runs a program to its end and returns what it wrote to stdout; its stderr is ours.
     ///
     /// # Errors

@@ -21,11 +21,11 @@ const LONGEST: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(crate) struct Policies {
     registry: Registry,
-    loaded: BTreeMap<String, Loaded>,
+    loaded: BTreeMap<String, PolicyOfFile>,
 }
 
 /// A policy and the file that it was read from.
-struct Loaded {
+struct PolicyOfFile {
     policy: Arc<Policy>,
     file: PathBuf,
 }
@@ -47,7 +47,7 @@ impl Policies {
         // Here nobody relies on what it is asked about.
         let installation = self.registry.begin(&place).operations(Operations::MayShrink);
         self.registry.install(installation, Ok(policy.clone()), |_| Ok(()))?;
-        self.loaded.insert(place, Loaded { policy, file: file.to_owned() });
+        self.loaded.insert(place, PolicyOfFile { policy, file: file.to_owned() });
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl Policies {
                 let installation = self.registry.begin(name).enforcement(enforcement);
                 let installed = self.registry.install(installation, Ok(policy.clone()), |_| Ok(()));
                 debug_assert!(installed.is_ok(), "{name}: each place is taken once");
-                self.loaded.insert(name.to_owned(), Loaded { policy: policy.clone(), file: PathBuf::from(name) });
+                self.loaded.insert(name.to_owned(), PolicyOfFile { policy: policy.clone(), file: PathBuf::from(name) });
             }
             Err(error) => _ = self.registry.close(name, error.clone(), enforcement),
         }
