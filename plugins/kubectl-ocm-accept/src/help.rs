@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use ocm_core::accept::{Help, Options, Refusal};
 use ocm_core::csr::Settings;
-use ocm_core::token::{option, shell};
+use ocm_core::shell::{option, shell};
 
 /// What to type, to accept or only to approve it.
 pub(crate) fn words(cluster: &str, help: &Help, approve_only: bool) -> String {

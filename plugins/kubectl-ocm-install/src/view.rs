@@ -3,7 +3,7 @@
 use ocm_cli::{PlanView, Ui};
 use ocm_core::baseline::Enforcement;
 use ocm_core::plan::Mode;
-use ocm_core::token::option;
+use ocm_core::shell::option;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::hub_addons::HubAddOnInstalled;
 use ocm_flows::install::{BaselineInstalled, EngineInstalled, Installed};

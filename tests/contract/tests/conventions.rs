@@ -103,7 +103,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("plugins/lib/checks/src/tls/judge.rs", "findings end with commands that are ready to be pasted"),
     ("plugins/lib/core/src/install/deployment.rs", "it is an argument of the operator's container"),
     ("plugins/lib/core/src/policy_engine/workload.rs", "they are arguments of the webhook's container"),
-    ("plugins/lib/core/src/token.rs", "it writes the join command, which is made of flags"),
+    ("plugins/lib/core/src/join_command.rs", "it is the join command, which is made of flags"),
     ("plugins/lib/kube/src/args.rs", "it is the command line of connections"),
     ("wasm-policies/certificates/src/run.rs", "conditions on the hub end with commands that are ready to be pasted"),
     (

@@ -1,7 +1,7 @@
 //! Words of others, made short and harmless.
 
 use ocm_core::address;
-use ocm_core::token::shell;
+use ocm_core::shell::shell;
 
 /// What stands for a value that no command can be given.
 const UNSAYABLE: &str = "NAME";

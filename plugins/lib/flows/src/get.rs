@@ -14,7 +14,7 @@ use ocm_api::names::labels;
 use ocm_api::registration::RegisteredKeysStatus;
 use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::phase::{Standing, standing};
-use ocm_core::token::shell;
+use ocm_core::shell::shell;
 use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
 

@@ -13,10 +13,11 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditio
 use kube::runtime::watcher;
 use ocm_api::Manifest;
 use ocm_api::names::{bootstrap, identity, namespaces};
+use ocm_core::join_command::JoinCommand;
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::pin::Pin;
 use ocm_core::remedy::Remedy;
-use ocm_core::token::{self, BootstrapToken, JoinCommand, Kept, SECRET_PREFIX};
+use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};

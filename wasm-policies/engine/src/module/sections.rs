@@ -108,3 +108,26 @@ pub(crate) fn starts_with_guest_code(module: &[u8]) -> bool {
         matches!(payload, Err(_) | Ok(Payload::StartSection { .. } | Payload::ComponentStartSection { .. }))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_runs_at_the_start_is_seen_wherever_it_stands() {
+        let starts = |text: &str| starts_with_guest_code(&wat::parse_str(text).unwrap());
+        for quiet in ["(module (func))", "(component)", "(component (core module (func)))"] {
+            assert!(!starts(quiet), "{quiet}");
+        }
+        for starting in [
+            "(module (func) (start 0))",
+            "(component (core module (func) (start 0)))",
+            "(component (component (core module (func) (start 0))))",
+            r#"(component (import "f" (func $f)) (start $f))"#,
+        ] {
+            assert!(starts(starting), "{starting}");
+        }
+        // Half of a module might start anything.
+        assert!(starts_with_guest_code(b"\0asm\x01"));
+    }
+}

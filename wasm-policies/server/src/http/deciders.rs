@@ -161,28 +161,37 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
 
     use super::*;
 
-    #[test]
-    fn what_takes_long_does_not_keep_others_waiting() {
-        let deciders = Deciders::start().unwrap();
-        let (stop, stopped) = channel::<()>();
+    /// Gives every thread something to do that ends when what is returned is dropped, and goes on when all are late.
+    fn all_are_busy(deciders: &Deciders, give: fn(&Deciders, Job)) -> Sender<()> {
+        let (stop, stopped) = channel();
         let stopped = Arc::new(Mutex::new(stopped));
         let (busy, is_busy) = channel();
         let threads = deciders.inner.began.len();
         for _ in 0..threads {
             let (stopped, busy) = (stopped.clone(), busy.clone());
-            deciders.give(Box::new(move || {
-                let _ = busy.send(());
-                let _ = stopped.lock().map(|stopped| stopped.recv());
-            }));
+            give(
+                deciders,
+                Box::new(move || {
+                    let _ = busy.send(());
+                    let _ = stopped.lock().map(|stopped| stopped.recv());
+                }),
+            );
         }
         for _ in 0..threads {
-            is_busy.recv().unwrap();
+            is_busy.recv_timeout(Duration::from_secs(30)).unwrap();
         }
         std::thread::sleep(PATIENCE * 2);
+        stop
+    }
+
+    #[test]
+    fn what_takes_long_does_not_keep_others_waiting() {
+        let deciders = Deciders::start().unwrap();
+        let stop = all_are_busy(&deciders, Deciders::give);
         let (done, is_done) = channel();
         for number in 0..10 {
             let done = done.clone();
@@ -219,22 +228,8 @@ mod tests {
     fn where_no_other_thread_can_be_started_these_do_everything() {
         let none = Spare::new(Box::new(|_: Job| Err(io::Error::from(io::ErrorKind::WouldBlock))));
         let deciders = Deciders::with(none).unwrap();
-        let (stop, stopped) = channel::<()>();
-        let stopped = Arc::new(Mutex::new(stopped));
-        let (busy, is_busy) = channel();
-        let threads = deciders.inner.began.len();
         // What waits has all of them, so that more threads are wanted, and there are none.
-        for _ in 0..threads {
-            let (stopped, busy) = (stopped.clone(), busy.clone());
-            deciders.wait(Box::new(move || {
-                let _ = busy.send(());
-                let _ = stopped.lock().map(|stopped| stopped.recv());
-            }));
-        }
-        for _ in 0..threads {
-            is_busy.recv_timeout(Duration::from_secs(30)).unwrap();
-        }
-        std::thread::sleep(PATIENCE * 2);
+        let stop = all_are_busy(&deciders, Deciders::wait);
         let (done, is_done) = channel();
         for number in 0..10 {
             let done = done.clone();

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::snapshot::{Expected, Snapshot};
 use crate::csr::{Request, State};
-use crate::token::shell;
+use crate::shell::shell;
 
 /// The agent and its requests.
 pub(super) struct Asking<'a> {
