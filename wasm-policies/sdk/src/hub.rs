@@ -98,7 +98,7 @@ pub fn with_cluster_facts<'a, T>(cluster: &Cluster<'a>, judge: impl FnOnce(&clus
 /// A violation of the rules as an answer.
 pub fn violated(violation: Violation) -> Answer {
     let Violation { code, field, detail } = violation;
-    deny(code.word(), bounded(detail)).at(field)
+    about(deny(code.word(), bounded(detail)), field)
 }
 
 /// Several of them as one answer; none without any.
@@ -106,8 +106,13 @@ pub fn violated_by(violations: impl IntoIterator<Item = Violation>) -> Option<An
     let mut violations = violations.into_iter();
     let first = violated(violations.next()?);
     Some(violations.fold(first, |answer, Violation { code, field, detail }| {
-        answer.because(code.word(), bounded(detail)).at(field)
+        about(answer.because(code.word(), bounded(detail)), field)
     }))
+}
+
+/// The answer with the field that its last reason is about, if it is about one.
+fn about(answer: Answer, field: &str) -> Answer {
+    if field.is_empty() { answer } else { answer.at(field) }
 }
 
 /// Within what a message may hold, whatever somebody wrote into the object that it quotes.

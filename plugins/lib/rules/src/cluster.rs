@@ -206,17 +206,60 @@ pub fn registration<S: AsRef<str>>(cluster: &Cluster<'_, S>, settings: &Settings
     found
 }
 
-/// What an agent may change of its own cluster (M4), and the hub's gRPC server on behalf of agents (M5).
+/// A member of a ManagedCluster that its agent may not change, or not wholly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Member {
+    /// `metadata.labels`.
+    Labels,
+    /// `metadata.annotations`.
+    Annotations,
+    /// `spec.taints`.
+    Taints,
+    /// `metadata.finalizers`.
+    Finalizers,
+    /// `metadata.ownerReferences`.
+    OwnerReferences,
+    /// `spec.leaseDurationSeconds`.
+    LeaseDuration,
+    /// `spec.hubAcceptsClient`.
+    HubAcceptsClient,
+    /// `spec.managedClusterClientConfigs`.
+    ClientConfigs,
+    /// Every other field that neither the agent nor the API server writes.
+    OtherFields,
+}
+
+impl Member {
+    /// What it is that an agent has changed it.
+    fn changed(self) -> Violation {
+        let (code, field, what) = match self {
+            Self::Labels => (Code::Labels, "metadata.labels", "labels"),
+            Self::Annotations => (Code::Annotations, "metadata.annotations", "annotations"),
+            Self::Taints => (Code::Taints, "spec.taints", "taints"),
+            Self::Finalizers => (Code::Finalizers, "metadata.finalizers", "finalizers"),
+            Self::OwnerReferences => (Code::OwnerReferences, "metadata.ownerReferences", "owners"),
+            Self::LeaseDuration => (Code::LeaseDuration, "spec.leaseDurationSeconds", "lease duration"),
+            Self::HubAcceptsClient => (Code::HubAcceptsClient, "spec.hubAcceptsClient", "acceptance"),
+            Self::ClientConfigs => (Code::ClientConfigs, "spec.managedClusterClientConfigs", "client configs"),
+            Self::OtherFields => (Code::OtherFields, "spec", "other fields"),
+        };
+        Violation::new(code, field, format!("an agent may not change the {what} of its cluster"))
+    }
+}
+
+/// What an agent may change of its own cluster (M4), and the hub's gRPC server on behalf of agents (M5). `beyond` are the
+/// members that differ in what these facts leave out of the objects, such as when a taint was added, or of which too much
+/// is left out to tell.
 pub fn agent_change<S: AsRef<str>>(
     before: &Cluster<'_, S>,
     after: &Cluster<'_, S>,
+    beyond: &[Member],
     settings: &AgentSettings,
 ) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut rule = |changed: bool, code, field, what: &str| {
+    let mut rule = |changed: bool, member: Member| {
         if changed {
-            let detail = format!("an agent may not change the {what} of its cluster");
-            found.push(Violation::new(code, field, detail));
+            found.push(member.changed());
         }
     };
     let set = |cluster: &Cluster<'_, S>| {
@@ -226,19 +269,24 @@ pub fn agent_change<S: AsRef<str>>(
     // The hub's webhook puts what has no set into the default one, whoever writes.
     let by_hub = set(before).is_empty() && set(after) == DEFAULT_SET;
     let labels = differ(before.labels, after.labels, |key| key == CLUSTER_SET && by_hub);
-    rule(labels, Code::Labels, "metadata.labels", "labels");
+    rule(labels, Member::Labels);
     let annotations = differ(before.annotations, after.annotations, |key| grants(&settings.annotations, key));
-    rule(annotations, Code::Annotations, "metadata.annotations", "annotations");
-    rule(before.taints != after.taints, Code::Taints, "spec.taints", "taints");
+    rule(annotations, Member::Annotations);
+    rule(before.taints != after.taints, Member::Taints);
     let finalizers = !before.finalizers.iter().map(AsRef::as_ref).eq(after.finalizers.iter().map(AsRef::as_ref));
-    rule(finalizers, Code::Finalizers, "metadata.finalizers", "finalizers");
-    rule(before.owners != after.owners, Code::OwnerReferences, "metadata.ownerReferences", "owners");
-    let lease = before.lease_duration_seconds != after.lease_duration_seconds;
-    rule(lease, Code::LeaseDuration, "spec.leaseDurationSeconds", "lease duration");
-    rule(before.accepted != after.accepted, Code::HubAcceptsClient, "spec.hubAcceptsClient", "acceptance");
+    rule(finalizers, Member::Finalizers);
+    rule(before.owners != after.owners, Member::OwnerReferences);
+    rule(before.lease_duration_seconds != after.lease_duration_seconds, Member::LeaseDuration);
+    rule(before.accepted != after.accepted, Member::HubAcceptsClient);
     let configs = !settings.client_configs && before.client_configs != after.client_configs;
-    rule(configs, Code::ClientConfigs, "spec.managedClusterClientConfigs", "client configs");
-    rule(before.other_fields != after.other_fields, Code::OtherFields, "spec", "other fields");
+    rule(configs, Member::ClientConfigs);
+    rule(before.other_fields != after.other_fields, Member::OtherFields);
+    for member in beyond {
+        let violation = member.changed();
+        if !found.contains(&violation) {
+            found.push(violation);
+        }
+    }
     found
 }
 
@@ -332,15 +380,15 @@ mod tests {
         let settings = AgentSettings::default();
         let owner = Owner { name: "x", uid: "1", ..Owner::default() };
         let before = Cluster { owners: std::slice::from_ref(&owner), ..PLAIN };
-        assert_eq!(agent_change(&before, &before, &settings), []);
+        assert_eq!(agent_change(&before, &before, &[], &settings), []);
         let theirs = Cluster {
             annotations: &[("agent.open-cluster-management.io/a", "c")],
             client_configs: &[ClientConfig { url: "https://a", ca: "" }],
             ..before
         };
-        assert_eq!(agent_change(&before, &theirs, &settings), []);
+        assert_eq!(agent_change(&before, &theirs, &[], &settings), []);
         let without_set = Cluster { labels: &[], ..before };
-        assert_eq!(agent_change(&without_set, &before, &settings), [], "the hub's webhook adds the default set");
+        assert_eq!(agent_change(&without_set, &before, &[], &settings), [], "the hub's webhook adds the default set");
         let other = Owner { uid: "2", ..owner };
         for (after, code) in [
             (Cluster { labels: &[], ..before }, Code::Labels),
@@ -353,9 +401,33 @@ mod tests {
             (Cluster { accepted: true, ..before }, Code::HubAcceptsClient),
             (Cluster { other_fields: "x", ..before }, Code::OtherFields),
         ] {
-            assert_eq!(codes(&agent_change(&before, &after, &settings)), [code]);
+            assert_eq!(codes(&agent_change(&before, &after, &[], &settings)), [code]);
         }
         let strict = AgentSettings { client_configs: false, ..settings };
-        assert_eq!(codes(&agent_change(&before, &theirs, &strict)), [Code::ClientConfigs]);
+        assert_eq!(codes(&agent_change(&before, &theirs, &[], &strict)), [Code::ClientConfigs]);
+    }
+
+    #[test]
+    fn what_the_facts_leave_out_counts_once() {
+        let of = |after: &Cluster<'_, &str>, beyond: &[Member]| {
+            codes(&agent_change(&PLAIN, after, beyond, &AgentSettings::default()))
+        };
+        let labelled = Cluster { labels: &[("a", "b")], lease_duration_seconds: None, ..PLAIN };
+        let both = [Code::Labels, Code::LeaseDuration];
+        assert_eq!(of(&labelled, &[Member::Labels]), both);
+        assert_eq!(of(&PLAIN, &[Member::OtherFields, Member::Taints]), [Code::OtherFields, Code::Taints]);
+        for (member, code) in [
+            (Member::Labels, Code::Labels),
+            (Member::Annotations, Code::Annotations),
+            (Member::Taints, Code::Taints),
+            (Member::Finalizers, Code::Finalizers),
+            (Member::OwnerReferences, Code::OwnerReferences),
+            (Member::LeaseDuration, Code::LeaseDuration),
+            (Member::HubAcceptsClient, Code::HubAcceptsClient),
+            (Member::ClientConfigs, Code::ClientConfigs),
+            (Member::OtherFields, Code::OtherFields),
+        ] {
+            assert_eq!(of(&PLAIN, &[member, member]), [code]);
+        }
     }
 }

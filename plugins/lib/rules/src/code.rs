@@ -111,7 +111,7 @@ impl fmt::Display for Code {
 pub struct Violation {
     /// The rule.
     pub code: Code,
-    /// The field of the object that breaks it, for example `spec.signerName`.
+    /// The field of the object that breaks it, for example `spec.signerName`; empty where it is no one field.
     pub field: &'static str,
     /// What was found, for people.
     pub detail: String,

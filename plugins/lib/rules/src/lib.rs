@@ -1,4 +1,4 @@
-//! The rules about who may get which certificate, and what may stand in a managed cluster.
+//! The rules about who may get which certificate, what may stand in a managed cluster, and what agents may write.
 //!
 //! ```text
 //! facts (borrowed) + settings ─▶ rule ─▶ violations: code, field, detail
@@ -8,6 +8,7 @@
 //! natively and map Kubernetes objects onto the facts, policies compile it to WebAssembly and map what they are asked
 //! onto them. Nothing is allocated where nothing is wrong.
 
+pub mod agent;
 pub mod aws;
 pub mod claim;
 pub mod cluster;
