@@ -9,7 +9,6 @@ mod hub;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hub::{Hub, Maker, NOW};
@@ -23,7 +22,7 @@ use policy_cluster_hygiene::ClusterHygiene;
 use policy_csr_hygiene::CsrHygiene;
 use policy_name_claim::NameClaim;
 use serde_json::{Value, json};
-use support::Random;
+use support::{Random, number};
 
 /// Where the two differ, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -311,10 +310,6 @@ impl Case<'_> {
             }
         }
     }
-}
-
-fn number(name: &str, usually: u64) -> u64 {
-    env::var(name).map_or(usually, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
 #[test]

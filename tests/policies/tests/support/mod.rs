@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, PolicyError};
 use ocm_policy_testing::Suite;
@@ -67,6 +67,11 @@ pub fn compiled(module: &[u8], settings: &str) -> Result<Artifact, PolicyError> 
 /// An engine.
 pub fn engine() -> Engine {
     Engine::new(&EngineSettings { instances: 256, ..EngineSettings::default() }).expect("there is an engine")
+}
+
+/// A number of the environment, or the usual one.
+pub fn number(name: &str, usually: u64) -> u64 {
+    env::var(name).map_or(usually, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
 /// Numbers that look random and are the same for the same seed (SplitMix64, Steele et al. 2014).

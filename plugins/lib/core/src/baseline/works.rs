@@ -1,4 +1,4 @@
-//! ManifestWorks: rule M7.
+//! ManifestWorks: rule M7, [`ocm_rules::agent::work_write`].
 
 use ocm_rules::Code;
 
