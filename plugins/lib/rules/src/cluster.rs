@@ -281,7 +281,7 @@ pub fn agent_change<S: AsRef<str>>(
     let configs = !settings.client_configs && before.client_configs != after.client_configs;
     rule(configs, Member::ClientConfigs);
     rule(before.other_fields != after.other_fields, Member::OtherFields);
-    for member in beyond {
+    for member in beyond.iter().filter(|member| **member != Member::ClientConfigs || !settings.client_configs) {
         let violation = member.changed();
         if !found.contains(&violation) {
             found.push(violation);
@@ -409,9 +409,8 @@ mod tests {
 
     #[test]
     fn what_the_facts_leave_out_counts_once() {
-        let of = |after: &Cluster<'_, &str>, beyond: &[Member]| {
-            codes(&agent_change(&PLAIN, after, beyond, &AgentSettings::default()))
-        };
+        let strict = AgentSettings { client_configs: false, ..AgentSettings::default() };
+        let of = |after: &Cluster<'_, &str>, beyond: &[Member]| codes(&agent_change(&PLAIN, after, beyond, &strict));
         let labelled = Cluster { labels: &[("a", "b")], lease_duration_seconds: None, ..PLAIN };
         let both = [Code::Labels, Code::LeaseDuration];
         assert_eq!(of(&labelled, &[Member::Labels]), both);
@@ -429,5 +428,7 @@ mod tests {
         ] {
             assert_eq!(of(&PLAIN, &[member, member]), [code]);
         }
+        let theirs = agent_change(&PLAIN, &PLAIN, &[Member::ClientConfigs], &AgentSettings::default());
+        assert_eq!(theirs, []);
     }
 }

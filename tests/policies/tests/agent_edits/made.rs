@@ -318,7 +318,7 @@ fn cluster(random: &mut Random) -> Value {
     })
 }
 
-/// Once in a while, more than a policy is shown. Then nobody can tell whether it has changed.
+/// Once in a while, more than a policy is shown. Of most members nobody can tell then whether they have changed.
 fn crowd(object: &mut Value, random: &mut Random) -> Option<Code> {
     let (field, code) = match random.below(600) {
         0 => ("labels", Code::Labels),
@@ -327,6 +327,12 @@ fn crowd(object: &mut Value, random: &mut Random) -> Option<Code> {
             let more = (0..=MOST_ITEMS).map(|number| json!(format!("example.com/f{number}")));
             list(object, "metadata", "finalizers").extend(more);
             return Some(Code::Finalizers);
+        }
+        // These can be compared whole.
+        6..18 => {
+            let more = (0..=MOST_ITEMS).map(|number| json!({"url": format!("https://{number}")}));
+            list(object, "spec", "managedClusterClientConfigs").extend(more);
+            return None;
         }
         _ => return None,
     };

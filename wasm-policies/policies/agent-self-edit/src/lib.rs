@@ -132,6 +132,7 @@ fn beyond_facts(request: &Request<'_>) -> Result<Vec<Member>, Incomparable> {
         (Member::OtherFields, old.fields != new.fields),
         (Member::OwnerReferences, old.owners != new.owners),
         (Member::Taints, old.taints != new.taints),
+        (Member::ClientConfigs, cut("clientConfigs") && old.client_configs != new.client_configs),
         (Member::Labels, cut("labels")),
         (Member::Annotations, cut("annotations")),
         (Member::Finalizers, cut("finalizers")),
@@ -143,6 +144,7 @@ fn beyond_facts(request: &Request<'_>) -> Result<Vec<Member>, Incomparable> {
 struct Rest {
     owners: Option<Value>,
     taints: Option<Value>,
+    client_configs: Option<Value>,
     /// All fields that nothing else compares: those that this policy does not know are among them.
     fields: Value,
 }
@@ -156,15 +158,16 @@ fn rest(json: &str) -> Option<Rest> {
         metadata.remove("annotations");
         metadata.remove("ownerReferences")
     });
-    let taints = members.get_mut("spec").and_then(Value::as_object_mut).and_then(|spec| {
-        for known in ["hubAcceptsClient", "leaseDurationSeconds", "managedClusterClientConfigs"] {
-            spec.remove(known);
-        }
-        spec.remove("taints")
-    });
+    let mut spec = members.get_mut("spec").and_then(Value::as_object_mut);
+    let mut taken = |field: &str| spec.as_mut().and_then(|spec| spec.remove(field));
+    let [taints, client_configs] = ["taints", "managedClusterClientConfigs"].map(&mut taken);
+    // The facts have these as they are.
+    for known in ["hubAcceptsClient", "leaseDurationSeconds"] {
+        taken(known);
+    }
     // Go leaves out what is empty, or writes it as null.
     let some = |value: Option<Value>| value.filter(|value| !value.is_null() && *value != Value::Array(Vec::new()));
-    Some(Rest { owners: some(owners), taints: some(taints), fields })
+    Some(Rest { owners: some(owners), taints: some(taints), client_configs: some(client_configs), fields })
 }
 
 /// An object without what its agent or the server writes.
