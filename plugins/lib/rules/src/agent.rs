@@ -240,6 +240,9 @@ mod tests {
             let found = cluster_write(&write, &settings, || Err(why));
             assert_eq!(told(found.as_deref()), Some(vec![(Code::PreviousMissing, "", detail)]));
         }
+        let scale = ClusterWrite { subresource: Some("scale"), ..write };
+        let found = cluster_write(&scale, &settings, || Ok(vec![Member::Taints]));
+        assert_eq!(told(found.as_deref()), Some(vec![taints]), "only the status is the agent's own");
         // What follows needs no whole objects.
         let unread = || -> Result<Vec<Member>, Incomparable> { panic!("the objects are read") };
         let of = |write: ClusterWrite<'_, &str>| cluster_write(&write, &settings, unread);
@@ -274,6 +277,11 @@ mod tests {
             let found = work_write(&write, &settings, || compared);
             assert_eq!(told(found.as_deref()), Some(vec![(Code::ManifestWork, "", detail)]));
         }
+        let scale = WorkWrite { subresource: Some("scale"), ..write };
+        assert_eq!(
+            told(work_write(&scale, &settings, || Ok(false)).as_deref()),
+            Some(vec![(Code::ManifestWork, "", changed)])
+        );
         // What follows needs no whole objects.
         let unread = || -> Result<bool, Incomparable> { panic!("the objects are read") };
         let of = |write: WorkWrite<'_>| work_write(&write, &settings, unread);

@@ -19,6 +19,13 @@ pub(crate) const MOST_ENTRIES: usize = 1024;
 /// The most finalizers that a policy is shown.
 pub(crate) const MOST_ITEMS: usize = 128;
 
+/// How a cluster is reached.
+const CLIENT_CONFIGS: &str = "managedClusterClientConfigs";
+
+/// What of an object is written to; what is no status is judged as the whole object is.
+const SUBRESOURCES: [Option<&str>; 10] =
+    [None, None, None, None, None, None, None, None, Some("status"), Some("scale")];
+
 /// What an administrator chose.
 #[derive(Debug)]
 pub(crate) struct Chosen {
@@ -146,6 +153,10 @@ pub(crate) struct Write {
     pub(crate) after: Option<Value>,
     /// Whether more changes than what the API server writes.
     pub(crate) changes: bool,
+    /// Of what there is more than a policy is shown.
+    crowded: Option<&'static str>,
+    /// Whether what is not shown of that changes, though it is not the agent's.
+    changes_beyond: bool,
     /// What an agent of the cluster may not do of it.
     codes: BTreeSet<Code>,
 }
@@ -158,12 +169,17 @@ impl Write {
             Kind::Work => (work(random), WORK_EDITS),
         };
         let mut codes = BTreeSet::new();
-        if kind == Kind::Cluster {
-            codes.extend(crowd(&mut before, random));
-        }
+        let crowded = (kind == Kind::Cluster).then(|| crowd(&mut before, random)).flatten();
+        codes.extend(crowded.and_then(|(_, code)| code));
+        let crowded = crowded.map(|(field, _)| field);
         let mut after = before.clone();
         // Each once at most, for the second would undo what the first did.
-        let edits: BTreeSet<usize> = (0..random.below(4)).map(|_| random.below(edits)).collect();
+        let mut edits: BTreeSet<usize> = (0..random.below(4)).map(|_| random.below(edits)).collect();
+        if crowded == Some(CLIENT_CONFIGS) && random.once_in(2) {
+            edits.insert(ANOTHER_CONFIG);
+        }
+        let changes_beyond =
+            crowded == Some(CLIENT_CONFIGS) && edits.contains(&ANOTHER_CONFIG) && !chosen.client_configs;
         for edit in edits {
             codes.extend(match kind {
                 Kind::Cluster => edit_cluster(edit, &mut after, chosen),
@@ -176,11 +192,13 @@ impl Write {
             who: if random.once_in(2) { Who::OwnAgent } else { *random.one(&Who::ALL) },
             kind,
             operation: "UPDATE",
-            subresource: random.once_in(10).then_some("status"),
+            subresource: *random.one(&SUBRESOURCES),
             shows_objects: !random.once_in(25),
             before: Some(before),
             after: Some(after),
             changes,
+            crowded,
+            changes_beyond,
             codes,
         };
         match kind {
@@ -207,15 +225,29 @@ impl Write {
         if !self.who.may_write(chosen)? {
             return only(Code::OtherCluster);
         }
-        if self.subresource.is_some() {
+        if self.subresource == Some("status") {
             return None;
         }
-        let comparable = self.shows_objects && self.before.is_some() && self.after.is_some();
         match self.kind {
-            Kind::Cluster if !comparable => only(Code::PreviousMissing),
-            Kind::Work if !comparable => only(Code::ManifestWork),
+            Kind::Cluster if !self.is_comparable() => only(Code::PreviousMissing),
+            Kind::Work if !self.is_comparable() => only(Code::ManifestWork),
             Kind::Cluster | Kind::Work => Some(self.codes.iter().map(Code::to_string).collect()),
         }
+    }
+
+    fn is_comparable(&self) -> bool {
+        self.shows_objects && self.before.is_some() && self.after.is_some()
+    }
+
+    /// What is rare of a write that is compared.
+    pub(crate) fn rarities(&self, chosen: &Chosen) -> Vec<String> {
+        if self.who.may_write(chosen) != Some(true) || self.subresource == Some("status") || !self.is_comparable() {
+            return Vec::new();
+        }
+        let crowded = self.crowded.map(|field| format!("crowded, {field}"));
+        let beyond = self.changes_beyond.then(|| "changed beyond what is shown".to_owned());
+        let subresource = self.subresource.map(|subresource| format!("{subresource}, {:?}", self.kind));
+        crowded.into_iter().chain(beyond).chain(subresource).collect()
     }
 
     /// The request of the admission review that the API server makes of it.
@@ -319,29 +351,31 @@ fn cluster(random: &mut Random) -> Value {
 }
 
 /// Once in a while, more than a policy is shown. Of most members nobody can tell then whether they have changed.
-fn crowd(object: &mut Value, random: &mut Random) -> Option<Code> {
-    let (field, code) = match random.below(600) {
+fn crowd(object: &mut Value, random: &mut Random) -> Option<(&'static str, Option<Code>)> {
+    let (field, code) = match random.below(120) {
         0 => ("labels", Code::Labels),
         1 => ("annotations", Code::Annotations),
-        2..6 => {
+        2..4 => {
             let more = (0..=MOST_ITEMS).map(|number| json!(format!("example.com/f{number}")));
             list(object, "metadata", "finalizers").extend(more);
-            return Some(Code::Finalizers);
+            return Some(("finalizers", Some(Code::Finalizers)));
         }
         // These can be compared whole.
-        6..18 => {
+        4..10 => {
             let more = (0..=MOST_ITEMS).map(|number| json!({"url": format!("https://{number}")}));
-            list(object, "spec", "managedClusterClientConfigs").extend(more);
-            return None;
+            list(object, "spec", CLIENT_CONFIGS).extend(more);
+            return Some((CLIENT_CONFIGS, None));
         }
         _ => return None,
     };
     let more = (0..=MOST_ENTRIES).map(|number| (format!("agent.open-cluster-management.io/{number}"), json!("x")));
     map(object, field).extend(more);
-    Some(code)
+    Some((field, Some(code)))
 }
 
 const CLUSTER_EDITS: usize = 19;
+/// The change that adds a client config behind all others.
+const ANOTHER_CONFIG: usize = 13;
 
 /// A change of a cluster, and what of it is not an agent's.
 fn edit_cluster(number: usize, object: &mut Value, chosen: &Chosen) -> Option<Code> {
@@ -395,12 +429,12 @@ fn edit_cluster(number: usize, object: &mut Value, chosen: &Chosen) -> Option<Co
             object["spec"]["hubAcceptsClient"] = json!(!accepted);
             Some(Code::HubAcceptsClient)
         }
-        13 => {
-            list(object, "spec", "managedClusterClientConfigs").push(json!({"url": "https://two"}));
+        ANOTHER_CONFIG => {
+            list(object, "spec", CLIENT_CONFIGS).push(json!({"url": "https://two"}));
             (!chosen.client_configs).then_some(Code::ClientConfigs)
         }
         14 => {
-            let config = list(object, "spec", "managedClusterClientConfigs").first_mut()?;
+            let config = list(object, "spec", CLIENT_CONFIGS).first_mut()?;
             config["caBundle"] = json!("b3RoZXI=");
             (!chosen.client_configs).then_some(Code::ClientConfigs)
         }

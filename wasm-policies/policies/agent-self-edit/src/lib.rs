@@ -132,7 +132,7 @@ fn beyond_facts(request: &Request<'_>) -> Result<Vec<Member>, Incomparable> {
         (Member::OtherFields, old.fields != new.fields),
         (Member::OwnerReferences, old.owners != new.owners),
         (Member::Taints, old.taints != new.taints),
-        (Member::ClientConfigs, cut("clientConfigs") && old.client_configs != new.client_configs),
+        (Member::ClientConfigs, old.client_configs != new.client_configs),
         (Member::Labels, cut("labels")),
         (Member::Annotations, cut("annotations")),
         (Member::Finalizers, cut("finalizers")),
@@ -160,12 +160,17 @@ fn rest(json: &str) -> Option<Rest> {
     });
     let mut spec = members.get_mut("spec").and_then(Value::as_object_mut);
     let mut taken = |field: &str| spec.as_mut().and_then(|spec| spec.remove(field));
-    let [taints, client_configs] = ["taints", "managedClusterClientConfigs"].map(&mut taken);
+    let [taints, mut client_configs] = ["taints", "managedClusterClientConfigs"].map(&mut taken);
     // The facts have these as they are.
     for known in ["hubAcceptsClient", "leaseDurationSeconds"] {
         taken(known);
     }
     // Go leaves out what is empty, or writes it as null.
+    for config in client_configs.iter_mut().filter_map(Value::as_array_mut).flatten() {
+        if let Some(members) = config.as_object_mut() {
+            members.retain(|_, value| !value.is_null() && *value != "");
+        }
+    }
     let some = |value: Option<Value>| value.filter(|value| !value.is_null() && *value != Value::Array(Vec::new()));
     Some(Rest { owners: some(owners), taints: some(taints), client_configs: some(client_configs), fields })
 }
