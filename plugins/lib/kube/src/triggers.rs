@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use futures::future::FutureExt as _;
-use futures::stream::{self, BoxStream, SelectAll, Stream, StreamExt as _};
-use kube::Api;
-use kube::api::WatchParams;
+use futures::stream::{self, BoxStream, SelectAll, Stream, StreamExt as _, TryStreamExt as _};
+use kube::api::{DynamicObject, WatchParams};
+use kube::core::{PartialObjectMeta, Request};
+use kube::{Api, Client, Resource};
 use ocm_core::Reason;
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::explain;
@@ -48,11 +48,9 @@ enum Told {
 impl Triggers {
     /// Watches objects too, of a kind or, with a field selector, a single one.
     #[must_use]
-    pub fn of<K>(mut self, api: Api<K>, params: WatchParams) -> Self
-    where
-        K: Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
-    {
-        self.add(watch(api, params));
+    pub fn of<K: Resource>(mut self, api: Api<K>, params: WatchParams) -> Self {
+        let url = api.resource_url().to_owned();
+        self.add(watch(api.into_client(), url, params));
         self
     }
 
@@ -118,27 +116,29 @@ impl Triggers {
     }
 }
 
-/// One watch, made again when it ends; not where it may not be made.
-fn watch<K>(api: Api<K>, params: WatchParams) -> impl Stream<Item = Told> + Send + 'static
-where
-    K: Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
-{
-    let watches = stream::unfold((api, params, false), |(api, params, again)| async move {
+/// One watch, made again when it ends; not where it may not be made. It is the same for every kind: what is there, and
+/// not what it is, counts.
+fn watch(client: Client, url: String, params: WatchParams) -> impl Stream<Item = Told> + Send + 'static {
+    let watches = stream::unfold((client, url, params, false), |(client, url, params, again)| async move {
         if again {
             sleep(AGAIN).await;
         }
-        // Whatever is there is told first, so nothing is missed that came about since it was observed last.
-        let told = match api.watch_metadata(&params, "0").await {
-            Ok(events) => {
-                let changes = events.take_while(|event| std::future::ready(event.is_ok())).map(|_| Told::Changed);
-                stream::iter([Told::Begun]).chain(changes).chain(stream::iter([Told::Ended])).boxed()
-            }
+        let told = match events(&client, &url, &params).await {
+            Ok(told) => told,
             Err(error) if explain(&error).reason == Reason::Forbidden => return None,
             Err(_) => stream::empty().boxed(),
         };
-        Some((told, (api, params, true)))
+        Some((told, (client, url, params, true)))
     });
     watches.flatten()
+}
+
+async fn events(client: &Client, url: &str, params: &WatchParams) -> kube::Result<BoxStream<'static, Told>> {
+    // Whatever is there is told first, so nothing is missed that came about since it was observed last.
+    let request = Request::new(url).watch_metadata(params, "0").map_err(kube::Error::BuildRequest)?;
+    let events = client.request_events::<PartialObjectMeta<DynamicObject>>(request).await?.into_stream();
+    let changes = events.map(|event| event.is_ok()).take_while(|told| std::future::ready(*told)).map(|_| Told::Changed);
+    Ok(stream::iter([Told::Begun]).chain(changes).chain(stream::iter([Told::Ended])).boxed())
 }
 
 /// The parameters of a watch of the one object of this name.
