@@ -61,6 +61,7 @@ pub mod values;
 pub mod work;
 pub mod workload;
 pub mod written;
+pub mod yaml;
 
 pub use changed::Changed;
 pub use dry_run::DryRun;

@@ -9,7 +9,7 @@ use kube::Api;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, Kubeconfig, NamedCluster};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy, certificate};
-use ocm_kube::Cluster;
+use ocm_kube::{Cluster, kubeconfig};
 use ocm_net::Endpoint;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
@@ -219,7 +219,7 @@ pub fn parse(text: &str) -> Option<Bootstrap> {
 
 /// Name of the cluster's entry of a kubeconfig with one hub in it.
 fn entry(text: &str) -> Option<String> {
-    let kubeconfig = Kubeconfig::from_yaml(text).ok()?;
+    let kubeconfig = kubeconfig::parse(text).ok()?;
     named(&kubeconfig).map(|cluster| cluster.name.clone())
 }
 
@@ -235,7 +235,7 @@ fn named(kubeconfig: &Kubeconfig) -> Option<&NamedCluster> {
 
 /// The entries of a kubeconfig with one hub in it, as [`parse`] chooses them, with all that they say of the way to it.
 pub fn entries(text: &str) -> Option<(ClusterEntry, Option<AuthInfo>)> {
-    let kubeconfig = Kubeconfig::from_yaml(text).ok()?;
+    let kubeconfig = kubeconfig::parse(text).ok()?;
     let current = kubeconfig.current_context.as_deref().unwrap_or_default();
     let context = kubeconfig.contexts.iter().find(|context| context.name == current);
     let context = context.and_then(|context| context.context.as_ref());

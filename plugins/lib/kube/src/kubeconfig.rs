@@ -6,7 +6,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use kube::config::{AuthInfo, Cluster as ClusterEntry, Context, Kubeconfig, KubeconfigError};
 use kube::config::{NamedAuthInfo, NamedCluster, NamedContext};
-use ocm_core::{Failure, Reason, Remedy, nearest};
+use ocm_core::{Failure, Reason, Remedy, nearest, yaml};
 use secrecy::ExposeSecret as _;
 
 use crate::args::Connection;
@@ -98,7 +98,7 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     };
     if let Some(path) = &connection.kubeconfig {
         let shown = path.display().to_string();
-        let kubeconfig = read(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
+        let kubeconfig = read(path).map_err(|error| unreadable(&shown, &error))?;
         return Ok((kubeconfig, shown));
     }
     let paths: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
@@ -109,7 +109,7 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     let mut merged: Option<Kubeconfig> = None;
     for path in paths.iter().filter(|path| path.exists()) {
         let shown = path.display().to_string();
-        let mut one = read(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
+        let mut one = read(path).map_err(|error| unreadable(&shown, &error))?;
         // An empty current context is none: a later file may name one.
         one.current_context = one.current_context.filter(|context| !context.is_empty());
         merged = Some(match merged {
@@ -127,27 +127,87 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     }
 }
 
-/// Reads a file. What is empty in it counts as missing, as for client-go.
-fn read(file: &Path) -> Result<Kubeconfig, KubeconfigError> {
-    let mut kubeconfig = Kubeconfig::read_from(file)?;
+/// Why a kubeconfig cannot be read. Nothing of it is quoted: tokens and keys are in it.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// The file cannot be read.
+    #[error("{0}")]
+    File(std::io::Error),
+    /// It is neither UTF-8 nor UTF-16.
+    #[error("it is no text")]
+    NoText,
+    /// It is no YAML, or no kubeconfig.
+    #[error("{0}")]
+    Content(yaml::Error),
+    /// Its documents do not belong together.
+    #[error("{}", innermost(.0))]
+    Documents(KubeconfigError),
+}
+
+/// Reads a kubeconfig; several documents are merged, as by kubectl.
+///
+/// # Errors
+/// What is no kubeconfig.
+pub fn parse(text: &str) -> Result<Kubeconfig, Unreadable> {
+    let documents = yaml::documents::<Kubeconfig>(text).map_err(Unreadable::Content)?;
+    merge(documents)
+}
+
+fn merge(documents: Vec<Kubeconfig>) -> Result<Kubeconfig, Unreadable> {
+    let mut documents = documents.into_iter();
+    let first = documents.next().unwrap_or_default();
+    documents.try_fold(first, Kubeconfig::merge).map_err(Unreadable::Documents)
+}
+
+/// Reads a file. What is empty in it counts as missing, and paths begin at its folder, as for client-go.
+fn read(file: &Path) -> Result<Kubeconfig, Unreadable> {
+    let bytes = std::fs::read(file).map_err(Unreadable::File)?;
+    let mut kubeconfig = parse(&text(bytes).ok_or(Unreadable::NoText)?)?;
     let without_empty = |text: &mut Option<String>| *text = text.take().filter(|text| !text.is_empty());
-    // The library has made paths absolute: an empty one has become that of the folder.
-    let without_folder = |path: &mut Option<String>| *path = path.take().filter(|path| !path.ends_with(MAIN_SEPARATOR));
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let absolute = |path: &mut Option<String>| {
+        without_empty(path);
+        let joined = path.as_deref().map(|path| folder.join(path));
+        if let Some(joined) = joined.as_deref().and_then(Path::to_str) {
+            *path = Some(joined.to_owned());
+        }
+    };
     for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
         without_empty(&mut cluster.certificate_authority_data);
-        without_folder(&mut cluster.certificate_authority);
+        absolute(&mut cluster.certificate_authority);
     }
     for user in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
         without_empty(&mut user.username);
         without_empty(&mut user.client_certificate_data);
         for path in [&mut user.client_certificate, &mut user.client_key, &mut user.token_file] {
-            without_folder(path);
+            absolute(path);
         }
         for secret in [&mut user.token, &mut user.client_key_data] {
             *secret = secret.take().filter(|secret| !secret.expose_secret().is_empty());
         }
+        // A plugin without a folder is looked for in PATH (client-go: `GetAuthInfoFileReferences`).
+        let plugin = user.exec.as_mut().map(|exec| &mut exec.command);
+        if let Some(command) =
+            plugin.filter(|command| command.as_ref().is_some_and(|word| word.contains(MAIN_SEPARATOR)))
+        {
+            absolute(command);
+        }
     }
     Ok(kubeconfig)
+}
+
+/// A file as text: editors of Windows write UTF-16, or mark UTF-8.
+fn text(bytes: Vec<u8>) -> Option<String> {
+    let units = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes.as_chunks().0.iter().map(|pair| unit(*pair)).collect();
+        String::from_utf16(&units).ok()
+    };
+    match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => units(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => units(rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8(rest.to_vec()).ok(),
+        _ => String::from_utf8(bytes).ok(),
+    }
 }
 
 /// The kubeconfig that a pod's environment and its service account amount to; none outside of a cluster.
@@ -257,14 +317,6 @@ fn overlay(connection: &Connection, cluster: &mut ClusterEntry, user: &mut AuthI
     }
 }
 
-/// What is wrong with a kubeconfig, and where. The parser would quote the lines around it too, tokens and keys included.
-fn without_content(error: &KubeconfigError) -> String {
-    match error {
-        KubeconfigError::Parse(error) => error.without_snippet().to_string(),
-        other => innermost(other),
-    }
-}
-
 /// The last cause of an error: kube's kubeconfig errors repeat each other on the way out.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut last = error;
@@ -326,6 +378,68 @@ mod tests {
         let chosen = choose_from(kubeconfig.unwrap(), "the file", &Connection::default()).unwrap();
         assert_eq!((chosen.context.as_deref(), chosen.cluster.tls_server_name.as_deref()), (Some("n"), Some("n")));
         assert_eq!(chosen.user.username.as_deref(), Some("0x10"));
+    }
+
+    const WITH_FILES: &str = "\
+clusters:
+- name: a
+  cluster: {server: 'https://a', certificate-authority: ca.crt}
+- name: b
+  cluster: {server: 'https://b', certificate-authority: '', certificate-authority-data: ''}
+users:
+- name: a
+  user: {client-certificate: pki/me.crt, client-key: /etc/me.key, tokenFile: '', token: ''}
+- name: b
+  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./bin/login, interactiveMode: Never}}
+- name: c
+  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: aws, interactiveMode: Never}}
+";
+
+    #[test]
+    fn paths_begin_at_the_folder_of_the_file_and_what_is_empty_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        std::fs::write(&file, WITH_FILES).unwrap();
+        let Kubeconfig { clusters, auth_infos, .. } = read(&file).unwrap();
+        let inside = |path: &str| folder.path().join(path).to_str().map(str::to_owned);
+        let authorities: Vec<_> =
+            clusters.into_iter().map(|named| named.cluster.unwrap().certificate_authority).collect();
+        assert_eq!(authorities, [inside("ca.crt"), None]);
+        let users: Vec<AuthInfo> = auth_infos.into_iter().map(|named| named.auth_info.unwrap()).collect();
+        assert_eq!(users[0].client_certificate, inside("pki/me.crt"));
+        assert_eq!(users[0].client_key.as_deref(), Some("/etc/me.key"));
+        assert!(users[0].token_file.is_none() && users[0].token.is_none());
+        let command = |user: &AuthInfo| user.exec.as_ref().unwrap().command.clone();
+        assert_eq!(command(&users[1]), inside("./bin/login"));
+        assert_eq!(command(&users[2]).as_deref(), Some("aws"), "it is looked for in PATH");
+    }
+
+    #[test]
+    fn files_of_windows_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        let units = |unit: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            format!("\u{feff}{WITH_FILES}").encode_utf16().flat_map(unit).collect()
+        };
+        for bytes in [format!("\u{feff}{WITH_FILES}").into_bytes(), units(u16::to_le_bytes), units(u16::to_be_bytes)] {
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(read(&file).unwrap().clusters.len(), 2);
+        }
+        std::fs::write(&file, [0xc3, 0x28]).unwrap();
+        assert_eq!(read(&file).unwrap_err().to_string(), "it is no text");
+    }
+
+    #[test]
+    fn documents_are_merged_and_nothing_of_a_broken_one_is_quoted() {
+        let two = parse("clusters: [{name: a}]\n---\nclusters: [{name: b}]\ncurrent-context: x\n").unwrap();
+        assert_eq!((two.clusters.len(), two.current_context.as_deref()), (2, Some("x")));
+        assert!(parse("").unwrap().clusters.is_empty());
+        for text in ["users:\n- name: a\n  user: [secret]\n", "users:\n- name: a\n  user: {token: \"secret\n"] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.starts_with("line ") && !error.contains("secret"), "{error}");
+        }
+        let error = parse("apiVersion: v1\n---\napiVersion: v2\n").unwrap_err();
+        assert!(matches!(error, Unreadable::Documents(_)), "{error}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod credentials;
 mod dial;
 mod explain;
 pub mod forward;
-mod kubeconfig;
+pub mod kubeconfig;
 mod middleware;
 pub mod pages;
 pub mod relay;

@@ -20,7 +20,7 @@ pub struct Fleet {
 /// # Errors
 /// The first thing that is wrong, with its line or its field, and what was probably meant.
 pub fn read(text: &str, files: Files<'_>) -> Result<Fleet, Wrong> {
-    let File { api_version, kind, hub, defaults, clusters } = file::parse(text)?;
+    let (File { api_version, kind, hub, defaults, clusters }, lines) = file::parse(text)?;
     if (api_version.as_str(), kind.as_str()) != (API_VERSION, KIND) {
         return Err(Wrong::new(format!("it is a {kind} of {api_version}, and no {KIND} of {API_VERSION}")));
     }
@@ -31,11 +31,11 @@ pub fn read(text: &str, files: Files<'_>) -> Result<Fleet, Wrong> {
     }
     let mut members: Vec<Member> = Vec::new();
     for (index, entry) in clusters.into_iter().enumerate() {
-        let line = entry.referenced.line();
-        let place = Place::of(format!("clusters[{index}]"), (line > 0).then_some(line));
-        cluster::check_named(&entry.value, &defaults, &place)?;
-        cluster::check_hosted(&entry.value, &defaults, &place)?;
-        let member = cluster::read(entry.value.over(&defaults), &place, files)?;
+        let line = lines.get(index).copied().filter(|line| *line > 0);
+        let place = Place::of(format!("clusters[{index}]"), line);
+        cluster::check_named(&entry, &defaults, &place)?;
+        cluster::check_hosted(&entry, &defaults, &place)?;
+        let member = cluster::read(entry.over(&defaults), &place, files)?;
         let name = &member.settings.name;
         if members.iter().any(|other| other.settings.name == *name) {
             return Err(place.wrong("name", format!("there are two clusters {name:?}")));

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use serde_saphyr::{Error, Spanned};
 
 use super::Wrong;
+use crate::yaml::{Error, ErrorKind, Node};
 
 /// The version of fleet files.
 pub const API_VERSION: &str = "kubectl-ocm.dev/v1alpha1";
@@ -22,7 +22,7 @@ pub(super) struct File {
     pub(super) hub: HubEntry,
     #[serde(default)]
     pub(super) defaults: Entry,
-    pub(super) clusters: Vec<Spanned<Entry>>,
+    pub(super) clusters: Vec<Entry>,
 }
 
 /// How a cluster is reached, and as whom.
@@ -200,21 +200,22 @@ pub(super) enum ExposureWord {
     LoadBalancer,
 }
 
-/// Reads the text.
+/// Reads the text: the file, and the line of each of its clusters.
 ///
 /// # Errors
 /// Text that is no YAML, fields that are not known, values of another type: each with its line.
-pub(super) fn parse(text: &str) -> Result<File, Wrong> {
-    serde_saphyr::from_str(text).map_err(|error| {
-        let line = error.location().map(|location| location.line());
-        let wrong = match error.without_snippet() {
-            Error::SerdeUnknownField { field, expected, .. } => {
-                Wrong::new(format!("there is no field {field:?} here")).meant(field, expected)
-            }
-            Error::SerdeUnknownVariant { variant, expected, .. } => {
-                Wrong::new(format!("{variant:?} is none of the words of this field")).meant(variant, expected)
-            }
-            other => Wrong::new(other.to_string().lines().next().unwrap_or_default()),
+pub(super) fn parse(text: &str) -> Result<(File, Vec<u64>), Wrong> {
+    let read = || {
+        let document = Node::read(text)?;
+        Ok((document.to()?, document.lines("clusters")))
+    };
+    read().map_err(|error: Error| {
+        let line = error.line;
+        let why = Wrong::new(Error { line: None, ..error.clone() }.to_string());
+        let wrong = match error.kind {
+            ErrorKind::UnknownField { field, expected } => why.meant(&field, expected),
+            ErrorKind::UnknownVariant { variant, expected } => why.meant(&variant, expected),
+            ErrorKind::Other(_) => why,
         };
         Wrong { line, ..wrong }
     })

@@ -8,7 +8,7 @@ use ocm_checks::snapshot::{Side, Trouble};
 use ocm_checks::tls::{Client, Inventory, Place, Purpose, Relation, Trust, Unseen, Use};
 use ocm_core::certificate::{self, Certificate};
 use ocm_core::{Failure, Reason};
-use ocm_kube::Cluster;
+use ocm_kube::{Cluster, kubeconfig};
 use ocm_net::{Endpoint, Way};
 use secrecy::ExposeSecret as _;
 
@@ -56,7 +56,7 @@ pub async fn secret(cluster: &Cluster, namespace: &str, name: &str) -> Result<In
     }
     for (key, content) in secret.data.iter().flatten().filter(|(key, _)| key.as_str() != "tls.crt") {
         let place = || place(Side::Hub, ocm_checks::tls::ObjectKind::Secret, Some(namespace), name, key);
-        match std::str::from_utf8(&content.0).ok().and_then(|text| Kubeconfig::from_yaml(text).ok()) {
+        match std::str::from_utf8(&content.0).ok().and_then(|text| kubeconfig::parse(text).ok()) {
             Some(kubeconfig) if !kubeconfig.clusters.is_empty() => {
                 kubeconfig_of(&kubeconfig, &place(), None, &mut inventory).await;
             }
@@ -100,7 +100,7 @@ pub async fn content(
         Err(certificate::NotCertificates::None) => {}
         Err(broken) => return Err(Failure::usage(format!("{origin} cannot be read")).because(broken)),
     }
-    let kubeconfig = std::str::from_utf8(content).ok().and_then(|text| Kubeconfig::from_yaml(text).ok());
+    let kubeconfig = std::str::from_utf8(content).ok().and_then(|text| kubeconfig::parse(text).ok());
     match kubeconfig.filter(|kubeconfig| !kubeconfig.clusters.is_empty()) {
         Some(kubeconfig) => kubeconfig_of(&kubeconfig, &place, folder, &mut inventory).await,
         None => {

@@ -1,0 +1,630 @@
+//! YAML as the types want it that are read from it: what is written without quotes is text where text is wanted, be it `1234`,
+//! `1.20` or `on`, as for kubectl.
+//!
+//! A document is read into a tree, and types from that. The decoder of the library, made anew for each type, was a tenth of each
+//! binary; that of a tree is a small one.
+
+use std::fmt;
+
+use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
+use serde::de::{
+    self, DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
+    VariantAccess, Visitor,
+};
+use serde::{Deserialize, forward_to_deserialize_any};
+use serde_saphyr::{NonFiniteFloatPolicy, Spanned};
+
+/// What is wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// In which line, counted from 1; none where it is not known.
+    pub line: Option<u64>,
+    /// What it is.
+    pub kind: ErrorKind,
+}
+
+/// What may be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A field that the type does not have.
+    UnknownField {
+        /// Its name.
+        field: String,
+        /// Those that it has.
+        expected: &'static [&'static str],
+    },
+    /// A word that is none of those of a field.
+    UnknownVariant {
+        /// The word.
+        variant: String,
+        /// Those of the field.
+        expected: &'static [&'static str],
+    },
+    /// Anything else, in words that quote nothing of the text but names of fields.
+    Other(String),
+}
+
+impl Error {
+    fn other(why: impl fmt::Display) -> Self {
+        Self { line: None, kind: ErrorKind::Other(why.to_string()) }
+    }
+
+    /// In this line, if nobody has said a closer one.
+    fn at(self, line: u64) -> Self {
+        Self { line: self.line.or((line > 0).then_some(line)), ..self }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        match &self.kind {
+            ErrorKind::UnknownField { field, .. } => write!(f, "there is no field {field:?} here"),
+            ErrorKind::UnknownVariant { variant, .. } => write!(f, "{variant:?} is none of the words of this field"),
+            ErrorKind::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(why: T) -> Self {
+        Self::other(why)
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Self { line: None, kind: ErrorKind::UnknownField { field: field.to_owned(), expected } }
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        Self { line: None, kind: ErrorKind::UnknownVariant { variant: variant.to_owned(), expected } }
+    }
+
+    /// What was found is not quoted: it may be a secret in the wrong place.
+    fn invalid_type(found: Unexpected<'_>, wanted: &dyn de::Expected) -> Self {
+        Self::other(format!("{} where {wanted} is wanted", sort(found)))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, wanted: &dyn de::Expected) -> Self {
+        Self::other(format!("{} where {wanted} is wanted", sort(found)))
+    }
+}
+
+fn sort(found: Unexpected<'_>) -> &'static str {
+    match found {
+        Unexpected::Bool(_) => "a boolean",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => "a number",
+        Unexpected::Char(_) | Unexpected::Str(_) => "a text",
+        Unexpected::Seq => "a list",
+        Unexpected::Map => "a map",
+        Unexpected::Unit | Unexpected::Option => "nothing",
+        _ => "something else",
+    }
+}
+
+/// A value of a document, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its line, counted from 1; 0 where it is not known.
+    line: u64,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    /// What has no quotes: its text, and what it means where nothing says that it is text.
+    Plain(String, Meaning),
+    /// What can only be text.
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(Name, Node)>),
+}
+
+/// The name of a member, and where it stands.
+#[derive(Clone, Debug)]
+struct Name {
+    line: u64,
+    text: String,
+}
+
+/// What a text without quotes means (YAML 1.2, 10.3.2).
+#[derive(Clone, Copy, Debug)]
+enum Meaning {
+    Nothing,
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+}
+
+/// Reads one document.
+///
+/// # Errors
+/// A text that is no YAML or has several documents, or what the type does not take.
+pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    Node::read(text)?.to()
+}
+
+/// Reads all documents of a text; empty ones are none.
+///
+/// # Errors
+/// As those of [`from_str`].
+pub fn documents<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, Error> {
+    let all = serde_saphyr::from_multiple_with_options::<Spanned<Raw>>(text, options()).map_err(wrong)?;
+    all.into_iter().map(|document| Node::of(document, text).to()).collect()
+}
+
+/// Names such as `.inf` and `1e999` are text, if that is wanted.
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! { non_finite_float_policy: NonFiniteFloatPolicy::PassThrough }
+}
+
+fn wrong(error: serde_saphyr::Error) -> Error {
+    let line = error.location().map(|location| location.line());
+    // The lines below the first one quote the text.
+    let why = error.without_snippet().to_string();
+    Error { line: line.filter(|line| *line > 0), ..Error::other(why.lines().next().unwrap_or_default()) }
+}
+
+impl Node {
+    /// Reads one document.
+    ///
+    /// # Errors
+    /// A text that is no YAML, or has several documents.
+    pub fn read(text: &str) -> Result<Self, Error> {
+        let document = serde_saphyr::from_str_with_options(text, options()).map_err(wrong)?;
+        Ok(Self::of(document, text))
+    }
+
+    /// What it holds, as this type.
+    ///
+    /// # Errors
+    /// What the type does not take.
+    pub fn to<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        T::deserialize(self)
+    }
+
+    /// The lines of the entries of a list that is a member of this map.
+    pub fn lines(&self, member: &str) -> Vec<u64> {
+        let Content::Map(members) = &self.content else { return Vec::new() };
+        match members.iter().find(|(name, _)| name.text == member) {
+            Some((_, Self { content: Content::List(entries), .. })) => entries.iter().map(|entry| entry.line).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn of(raw: Spanned<Raw>, text: &str) -> Self {
+        // Of an alias, what it stands for is written elsewhere.
+        let span = raw.defined.span();
+        let plain = |meaning: Meaning, usual: String| {
+            let bytes = span.byte_offset().zip(span.byte_len());
+            let bytes = bytes.and_then(|(at, length)| Some((usize::try_from(at).ok()?, usize::try_from(length).ok()?)));
+            let written = bytes.and_then(|(at, length)| text.get(at..at.checked_add(length)?)).map(str::trim);
+            let written = written.filter(|word| !word.is_empty() && !word.contains(['\n', '"', '\'', ' ']));
+            Content::Plain(written.map_or(usual, str::to_owned), meaning)
+        };
+        let line = raw.referenced.line();
+        let content = match raw.value {
+            Raw::Nothing => plain(Meaning::Nothing, String::new()),
+            Raw::Bool(value) => plain(Meaning::Bool(value), value.to_string()),
+            Raw::Signed(value) => plain(Meaning::Signed(value), value.to_string()),
+            Raw::Unsigned(value) => plain(Meaning::Unsigned(value), value.to_string()),
+            Raw::Float(value) => plain(Meaning::Float(value), value.to_string()),
+            Raw::Text(value) => Content::Text(value),
+            Raw::List(entries) => Content::List(entries.into_iter().map(|entry| Self::of(entry, text)).collect()),
+            Raw::Map(members) => {
+                let name = |name: Spanned<String>| Name { line: name.referenced.line(), text: name.value };
+                let member = |(key, value)| (name(key), Self::of(value, text));
+                Content::Map(members.into_iter().map(member).collect())
+            }
+        };
+        Self { line, content }
+    }
+}
+
+/// A value as the library reads it.
+enum Raw {
+    Nothing,
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+    Text(String),
+    List(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Raw;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+
+            fn visit_unit<E>(self) -> Result<Raw, E> {
+                Ok(Raw::Nothing)
+            }
+
+            fn visit_none<E>(self) -> Result<Raw, E> {
+                Ok(Raw::Nothing)
+            }
+
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
+                deserializer.deserialize_any(self)
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
+                Ok(Raw::Bool(value))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
+                Ok(Raw::Signed(value))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
+                Ok(Raw::Unsigned(value))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Raw, E> {
+                Ok(Raw::Float(value))
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<Raw, E> {
+                Ok(Raw::Text(value.to_owned()))
+            }
+
+            fn visit_string<E>(self, value: String) -> Result<Raw, E> {
+                Ok(Raw::Text(value))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
+                let mut all = Vec::new();
+                while let Some(entry) = entries.next_element()? {
+                    all.push(entry);
+                }
+                Ok(Raw::List(all))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Raw, A::Error> {
+                let mut all = Vec::new();
+                while let Some(member) = members.next_entry()? {
+                    all.push(member);
+                }
+                Ok(Raw::Map(all))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
+
+type Entries<'de> = SeqDeserializer<std::slice::Iter<'de, Node>, Error>;
+type Members<'de> = MapDeserializer<'de, std::vec::IntoIter<(&'de Name, &'de Node)>, Error>;
+
+fn seq(entries: &[Node]) -> Entries<'_> {
+    SeqDeserializer::new(entries.iter())
+}
+
+fn map(members: &[(Name, Node)]) -> Members<'_> {
+    let members: Vec<(&Name, &Node)> = members.iter().map(|(name, value)| (name, value)).collect();
+    MapDeserializer::new(members.into_iter())
+}
+
+/// What is wrong below a node is wrong there, or further below.
+fn within<T>(node: &Node, result: Result<T, Error>) -> Result<T, Error> {
+    result.map_err(|error| error.at(node.line))
+}
+
+impl<'de> Deserializer<'de> for &'de Node {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        within(
+            self,
+            match &self.content {
+                Content::Plain(_, Meaning::Nothing) => visitor.visit_unit(),
+                Content::Plain(_, Meaning::Bool(value)) => visitor.visit_bool(*value),
+                Content::Plain(_, Meaning::Signed(value)) => visitor.visit_i64(*value),
+                Content::Plain(_, Meaning::Unsigned(value)) => visitor.visit_u64(*value),
+                Content::Plain(_, Meaning::Float(value)) if value.is_finite() => visitor.visit_f64(*value),
+                Content::Plain(_, Meaning::Float(_)) => Err(Error::other("a number that is none")),
+                Content::Text(text) => visitor.visit_borrowed_str(text),
+                Content::List(entries) => visitor.visit_seq(seq(entries)),
+                Content::Map(members) => visitor.visit_map(map(members)),
+            },
+        )
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.content {
+            Content::Plain(_, Meaning::Nothing) | Content::List(_) | Content::Map(_) => self.deserialize_any(visitor),
+            Content::Plain(text, _) | Content::Text(text) => within(self, visitor.visit_borrowed_str(text)),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.content {
+            Content::Plain(_, Meaning::Nothing) => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    /// Words alone: nothing that is read has more.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match &self.content {
+            Content::Plain(text, _) | Content::Text(text) => within(self, visitor.visit_enum(Word(text))),
+            Content::List(_) | Content::Map(_) => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.content {
+            Content::Text(text) if text == "true" || text == "false" => {
+                within(self, visitor.visit_bool(text == "true"))
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_i64(visitor)
+    }
+
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.content {
+            Content::Text(text) => match text.parse() {
+                Ok(number) => within(self, visitor.visit_i64(number)),
+                Err(_) => self.deserialize_any(visitor),
+            },
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.content {
+            Content::Plain(_, Meaning::Nothing) => within(self, visitor.visit_seq(seq(&[]))),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.content {
+            Content::Plain(_, Meaning::Nothing) => within(self, visitor.visit_map(map(&[]))),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match &self.content {
+            // Types would take their members in order.
+            Content::List(_) => within(self, Err(de::Error::invalid_type(Unexpected::Seq, &visitor))),
+            _ => self.deserialize_map(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Error> for &'de Node {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for &'de Name {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_borrowed_str(&self.text).map_err(|error: Error| error.at(self.line))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Error> for &'de Name {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+/// A word of a field that takes one of several.
+struct Word<'de>(&'de str);
+
+impl<'de> EnumAccess<'de> for Word<'de> {
+    type Error = Error;
+    type Variant = Self;
+
+    fn variant_seed<V: de::DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Error> {
+        Ok((seed.deserialize(StrDeserializer::new(self.0))?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Word<'de> {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: de::DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Error> {
+        Err(Error::other("a word says too little here"))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Error> {
+        Err(Error::other("a word says too little here"))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Error> {
+        Err(Error::other("a word says too little here"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+    struct Sample {
+        text: String,
+        maybe: Option<String>,
+        switch: bool,
+        small: Option<i32>,
+        large: i64,
+        words: Vec<Word>,
+        map: BTreeMap<String, String>,
+        any: Option<Value>,
+        inner: Option<Box<Sample>>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    enum Word {
+        OneWord,
+        Off,
+    }
+
+    fn said(text: &str) -> String {
+        from_str::<Sample>(text).unwrap_err().to_string()
+    }
+
+    /// What the decoder of the library reads, too.
+    fn both(text: &str) -> Sample {
+        let read: Sample = from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(read, serde_saphyr::from_str(text).unwrap(), "{text}");
+        read
+    }
+
+    #[test]
+    fn what_has_no_quotes_is_text_where_text_is_wanted() {
+        for word in
+            ["1234", "007", "1.20", "1e3", "0x1F", "on", "n", "true", "-1", "+5", ".5", "2026-01-01", "1_000", ".inf"]
+        {
+            let read = both(&format!("text: {word}\nmaybe: {word} # a comment\nmap: {{key: {word}, {word}: x}}\n"));
+            assert_eq!((read.text.as_str(), read.maybe.as_deref()), (word, Some(word)));
+            assert_eq!(read.map["key"], word);
+            assert_eq!(read.map[word], "x");
+            for quote in ['"', '\''] {
+                assert_eq!(both(&format!("text: {quote}{word}{quote}")).text, word);
+            }
+        }
+        // An alias is written elsewhere, and in front of a text may stand what belongs to it.
+        let read = both("map: {a: &one 1.20, b: *one}\ntext: !!str 1.20\nmaybe: &two 0x10\ninner: {text: *two}\n");
+        assert_eq!((read.map["a"].as_str(), read.map["b"].as_str(), read.text.as_str()), ("1.20", "1.20", "1.20"));
+        assert_eq!(read.inner.map(|inner| inner.text).as_deref(), Some("0x10"));
+        // Characters of several bytes before it do not shift it.
+        assert_eq!(both("map: {ключ: значение, 名: 1.20}\ntext: 1.20\n").text, "1.20");
+        assert_eq!(both("{\"text\": 1.20, \"map\": {\"a\":1.20}}").map["a"], "1.20");
+    }
+
+    #[test]
+    fn values_are_what_they_mean() {
+        let read = both(
+            "switch: yes\nsmall: -5\nlarge: 0x10\nwords: [oneWord, off]\nany: {a: 1, b: on, c: [1.5, null, x], d: '1'}",
+        );
+        assert_eq!((read.switch, read.small, read.large), (true, Some(-5), 16));
+        assert_eq!(read.words, [Word::OneWord, Word::Off]);
+        assert_eq!(read.any, Some(json!({"a": 1, "b": true, "c": [1.5, null, "x"], "d": "1"})));
+        assert_eq!(both("switch: \"true\"\nlarge: '7'"), Sample { switch: true, large: 7, ..Sample::default() });
+        let texts = both("text: |\n  two\n  lines\nmaybe: >-\n  one\n  line\n");
+        assert_eq!((texts.text.as_str(), texts.maybe.as_deref()), ("two\nlines\n", Some("one line")));
+        let merged = both("map: {<<: {a: 1, b: x}, b: y}\n");
+        assert_eq!((merged.map["a"].as_str(), merged.map["b"].as_str()), ("1", "y"));
+    }
+
+    #[test]
+    fn nothing_is_none_and_empty_but_no_text() {
+        let read = both("maybe:\nwords: ~\nmap: null\nany: null\ninner: {}\n");
+        assert_eq!(read, Sample { inner: Some(Box::default()), ..Sample::default() });
+        assert_eq!(said("text: null"), "line 1: nothing where a string is wanted");
+        assert_eq!(documents::<Value>("---\na: 1\n---\n---\nb: 2\n").unwrap(), [json!({"a": 1}), json!({"b": 2})]);
+        assert_eq!(documents::<Value>("").unwrap(), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line_and_without_its_content() {
+        let error = from_str::<Sample>("text: x\ninner:\n  wrods: [off]\n").unwrap_err();
+        assert_eq!(error.line, Some(3));
+        assert!(
+            matches!(error.kind, ErrorKind::UnknownField { field, expected } if field == "wrods" && expected.contains(&"words"))
+        );
+        // The field, and not what it holds.
+        assert_eq!(from_str::<Sample>("text: x\nmpa:\n  a: b\n").unwrap_err().line, Some(2));
+        let error = from_str::<Sample>("text: x\nwords:\n- oneWord\n- of\n").unwrap_err();
+        assert_eq!(error.line, Some(4));
+        assert!(
+            matches!(error.kind, ErrorKind::UnknownVariant { variant, expected } if variant == "of" && expected == ["oneWord", "off"])
+        );
+        for (text, sentence) in [
+            ("text: x\nswitch: secret", "line 2: a text where a boolean is wanted"),
+            ("text: [secret]", "line 1: a list where a string is wanted"),
+            ("small: 3000000000", "line 1: a number where i32 is wanted"),
+            ("any: [.inf]", "line 1: a number that is none"),
+            ("large: 1.5", "line 1: a number where i64 is wanted"),
+            ("words: secret", "line 1: a text where a sequence is wanted"),
+            ("words: [{a: b}]", "line 1: a map where enum Word is wanted"),
+            ("map: {a: {b: secret}}", "line 1: a map where a string is wanted"),
+        ] {
+            assert_eq!(said(text), sentence, "{text}");
+        }
+        for text in [
+            "text: \"secret",
+            "text: secret: x",
+            "text: x\ntext: secret",
+            "a: &a [*a]",
+            "- secret",
+            "text: x\n---\ntext: secret",
+        ] {
+            let error = from_str::<Sample>(text).map(|_| text).unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_lines_of_a_list_are_those_of_its_entries() {
+        let node = Node::read("a: 1\nlist:\n- x: 1\n  y: 2\n- z: 3\n\n- [1]\nlast: {list: [1]}\n").unwrap();
+        assert_eq!(node.lines("list"), [3, 5, 7]);
+        assert_eq!(node.lines("a"), Vec::<u64>::new());
+        assert_eq!(node.lines("missing"), Vec::<u64>::new());
+    }
+}
