@@ -4,17 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
-use k8s_openapi::api::core::v1::{
-    Affinity, Capabilities, Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction, LocalObjectReference,
-    Namespace, ObjectFieldSelector, PodAffinityTerm, PodAntiAffinity, PodSpec, PodTemplateSpec, Probe,
-    ResourceRequirements, Secret, SecurityContext, ServiceAccount, Volume, VolumeMount, WeightedPodAffinityTerm,
-};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use ocm_api::names::{namespaces, operators, secrets};
-use serde_json::Value;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{LocalObjectReference, Namespace, Secret, ServiceAccount};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use ocm_api::Manifest;
+use ocm_api::names::{namespaces, secrets};
+use serde_json::{Value, json};
 
 use crate::release::Component;
 
@@ -90,116 +85,78 @@ pub(crate) fn pull_secret(credentials: Option<&PullCredentials>) -> Secret {
     }
 }
 
-/// The Deployment with our defaults.
-pub(crate) fn deployment(image: &str, agent_image: &str, replicas: i32, container: &str) -> Deployment {
-    let labels = BTreeMap::from([("app".to_owned(), operators::CLUSTER_MANAGER.to_owned())]);
-    Deployment {
-        metadata: ObjectMeta { labels: Some(labels.clone()), ..meta(operators::CLUSTER_MANAGER) },
-        spec: Some(DeploymentSpec {
-            replicas: Some(replicas),
-            selector: LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() },
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
-                spec: Some(PodSpec {
-                    affinity: Some(apart()),
-                    containers: vec![operator(image, agent_image, container)],
-                    service_account_name: Some(operators::CLUSTER_MANAGER.to_owned()),
-                    // The operator writes its serving certificate there; its root is read-only.
-                    volumes: Some(vec![Volume {
-                        name: "tmpdir".to_owned(),
-                        empty_dir: Some(EmptyDirVolumeSource::default()),
-                        ..Volume::default()
-                    }]),
-                    ..PodSpec::default()
-                }),
-            },
-            ..DeploymentSpec::default()
-        }),
-        ..Deployment::default()
-    }
+/// What an operator's Deployment has of its own.
+pub(crate) struct Operator<'a> {
+    /// Name of the Deployment, of its service account and of its pods' label `app`.
+    pub(crate) name: &'a str,
+    /// What the program is told that it operates.
+    pub(crate) operates: &'a str,
+    /// Name of the container.
+    pub(crate) container: &'a str,
+    pub(crate) image: &'a str,
+    /// The image of agents, where it needs one.
+    pub(crate) agent_image: Option<&'a str>,
+    pub(crate) replicas: i32,
+    /// Annotations of its pods.
+    pub(crate) annotations: Value,
+    /// Where its pods would rather not be together.
+    pub(crate) affinity: Value,
 }
 
-fn operator(image: &str, agent_image: &str, name: &str) -> Container {
-    let probe = || Probe {
-        http_get: Some(HTTPGetAction {
-            path: Some("/healthz".to_owned()),
-            port: IntOrString::Int(8443),
-            scheme: Some("HTTPS".to_owned()),
-            ..HTTPGetAction::default()
-        }),
-        initial_delay_seconds: Some(2),
-        ..Probe::default()
-    };
-    let quantities = [("cpu", "2m"), ("memory", "16Mi")];
-    Container {
-        name: name.to_owned(),
-        image: Some(image.to_owned()),
-        image_pull_policy: Some("IfNotPresent".to_owned()),
-        args: Some(vec!["/registration-operator".to_owned(), "hub".to_owned()]),
-        env: Some(vec![
-            EnvVar {
-                name: "POD_NAME".to_owned(),
-                value_from: Some(EnvVarSource {
-                    field_ref: Some(ObjectFieldSelector {
-                        field_path: "metadata.name".to_owned(),
-                        ..ObjectFieldSelector::default()
-                    }),
-                    ..EnvVarSource::default()
-                }),
-                ..EnvVar::default()
-            },
-            EnvVar { name: AGENT_IMAGE.to_owned(), value: Some(agent_image.to_owned()), ..EnvVar::default() },
-        ]),
-        liveness_probe: Some(Probe { period_seconds: Some(10), ..probe() }),
-        readiness_probe: Some(probe()),
-        resources: Some(ResourceRequirements {
-            requests: Some(quantities.map(|(name, text)| (name.to_owned(), Quantity(text.to_owned()))).into()),
-            ..ResourceRequirements::default()
-        }),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
-            privileged: Some(false),
-            read_only_root_filesystem: Some(true),
-            run_as_non_root: Some(true),
-            ..SecurityContext::default()
-        }),
-        volume_mounts: Some(vec![VolumeMount {
-            name: "tmpdir".to_owned(),
-            mount_path: "/tmp".to_owned(),
-            ..VolumeMount::default()
-        }]),
-        ..Container::default()
-    }
+/// The Deployment with our defaults.
+pub(crate) fn deployment(operator: &Operator<'_>) -> Manifest {
+    let labels = BTreeMap::from([("app".to_owned(), operator.name.to_owned())]);
+    let metadata = ObjectMeta { labels: Some(labels.clone()), ..meta(operator.name) };
+    let pod = json!({
+        "affinity": operator.affinity,
+        "containers": [container_of(operator)],
+        "serviceAccountName": operator.name,
+        // The operator writes its serving certificate there; its root is read-only.
+        "volumes": [{"name": "tmpdir", "emptyDir": {}}],
+    });
+    let template = json!({"metadata": {"labels": labels, "annotations": operator.annotations}, "spec": pod});
+    let spec = json!({"replicas": operator.replicas, "selector": {"matchLabels": labels}, "template": template});
+    Manifest::with::<Deployment>(&metadata, json!({"spec": spec}))
+}
+
+fn container_of(operator: &Operator<'_>) -> Value {
+    let probe = json!({
+        "httpGet": {"path": "/healthz", "port": 8443, "scheme": "HTTPS"},
+        "initialDelaySeconds": 2,
+    });
+    let mut liveness = probe.clone();
+    liveness["periodSeconds"] = json!(10);
+    let mut environment = vec![json!({"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})];
+    environment.extend(operator.agent_image.map(|image| json!({"name": AGENT_IMAGE, "value": image})));
+    json!({
+        "name": operator.container,
+        "image": operator.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["/registration-operator", operator.operates],
+        "env": environment,
+        "livenessProbe": liveness,
+        "readinessProbe": probe,
+        "resources": {"requests": {"cpu": "2m", "memory": "16Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "privileged": false,
+            "readOnlyRootFilesystem": true,
+            "runAsNonRoot": true,
+        },
+        "volumeMounts": [{"name": "tmpdir", "mountPath": "/tmp"}],
+    })
 }
 
 /// Replicas prefer different zones and, less so, different nodes.
-fn apart() -> Affinity {
-    let term = |weight: i32, topology: &str| WeightedPodAffinityTerm {
-        weight,
-        pod_affinity_term: PodAffinityTerm {
-            topology_key: topology.to_owned(),
-            label_selector: Some(LabelSelector {
-                match_expressions: Some(vec![LabelSelectorRequirement {
-                    key: "app".to_owned(),
-                    operator: "In".to_owned(),
-                    values: Some(vec![operators::CLUSTER_MANAGER.to_owned()]),
-                }]),
-                ..LabelSelector::default()
-            }),
-            ..PodAffinityTerm::default()
-        },
+pub(crate) fn apart(name: &str) -> Value {
+    let term = |weight: i32, topology: &str| {
+        let expressions = json!([{"key": "app", "operator": "In", "values": [name]}]);
+        let term = json!({"topologyKey": topology, "labelSelector": {"matchExpressions": expressions}});
+        json!({"weight": weight, "podAffinityTerm": term})
     };
-    Affinity {
-        pod_anti_affinity: Some(PodAntiAffinity {
-            preferred_during_scheduling_ignored_during_execution: Some(vec![
-                term(70, "topology.kubernetes.io/zone"),
-                term(30, "kubernetes.io/hostname"),
-            ]),
-            ..PodAntiAffinity::default()
-        }),
-        ..Affinity::default()
-    }
+    let terms = [term(70, "topology.kubernetes.io/zone"), term(30, "kubernetes.io/hostname")];
+    json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}})
 }
 
 /// The container of a Deployment that runs the operator.

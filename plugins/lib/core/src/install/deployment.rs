@@ -1,10 +1,12 @@
 //! The operator's Deployment: our defaults, under what is there, under what was typed.
 
 use ocm_api::Manifest;
+use ocm_api::names::operators;
 use serde_json::Value;
 
 use super::images::Images;
 use super::{Live, Options};
+use crate::operator::Operator;
 use crate::release::Component;
 use crate::{operator, reconcile};
 
@@ -14,7 +16,16 @@ pub(crate) fn manifest(options: &Options, live: &Live, images: &Images) -> Manif
     let container = live.operator.as_ref().and_then(operator::container);
     let name = container.and_then(|container| container["name"].as_str()).unwrap_or(operator::CONTAINER);
     let image = images.image(Component::Operator);
-    let mut manifest = Manifest::of(&operator::deployment(&image, &images.agent_image(), replicas, name));
+    let mut manifest = operator::deployment(&Operator {
+        name: operators::CLUSTER_MANAGER,
+        operates: "hub",
+        container: name,
+        image: &image,
+        agent_image: Some(&images.agent_image()),
+        replicas,
+        annotations: Value::Null,
+        affinity: operator::apart(operators::CLUSTER_MANAGER),
+    });
     if let Some(live) = &live.operator {
         let body = reconcile::over(manifest.body(), live);
         *manifest.body_mut() = body;

@@ -21,7 +21,7 @@ use crate::gates::{Gate, Part};
 use crate::images::Digests;
 use crate::install::deployment::sync_labels;
 use crate::kubeconfig::Bootstrap;
-use crate::operator::PullCredentials;
+use crate::operator::{Operator, PullCredentials};
 use crate::release::{self, Bundle, Component, Image};
 use crate::scheduling::Scheduling;
 use crate::values::Values;
@@ -237,27 +237,17 @@ pub(crate) fn operator_deployment(settings: &Settings, live: &Live) -> Manifest 
     let name = container.and_then(|container| container["name"].as_str()).unwrap_or(operators::KLUSTERLET);
     let picture = image(settings, Component::Operator, container.and_then(|container| container["image"].as_str()));
 
-    let mut deployment = operator::deployment(&picture, &picture, 1, name);
-    deployment.metadata = operator::meta(operators::KLUSTERLET);
-    let labels: BTreeMap<String, String> = [("app".to_owned(), operators::KLUSTERLET.to_owned())].into();
-    deployment.metadata.labels = Some(labels.clone());
-    if let Some(spec) = &mut deployment.spec {
-        spec.selector.match_labels = Some(labels.clone());
-        if let Some(metadata) = &mut spec.template.metadata {
-            metadata.labels = Some(labels);
-            let management = "{\"effect\": \"PreferredDuringScheduling\"}".to_owned();
-            metadata.annotations = Some([("target.workload.openshift.io/management".to_owned(), management)].into());
-        }
-        if let Some(pod) = &mut spec.template.spec {
-            pod.affinity = None;
-            pod.service_account_name = Some(operators::KLUSTERLET.to_owned());
-            for container in &mut pod.containers {
-                container.args = Some(vec!["/registration-operator".to_owned(), "klusterlet".to_owned()]);
-                container.env.iter_mut().for_each(|env| env.retain(|variable| variable.name == "POD_NAME"));
-            }
-        }
-    }
-    let mut manifest = Manifest::of(&deployment);
+    let management = "{\"effect\": \"PreferredDuringScheduling\"}";
+    let mut manifest = operator::deployment(&Operator {
+        name: operators::KLUSTERLET,
+        operates: "klusterlet",
+        container: name,
+        image: &picture,
+        agent_image: None,
+        replicas: 1,
+        annotations: json!({"target.workload.openshift.io/management": management}),
+        affinity: Value::Null,
+    });
     if let Some(live) = &live.operator {
         *manifest.body_mut() = reconcile::over(manifest.body(), live);
         for container in manifest
