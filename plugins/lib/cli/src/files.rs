@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use ocm_core::Failure;
+use ocm_core::{Failure, yaml};
 use serde_json::Value;
 
 /// No file of ours is larger.
@@ -72,7 +72,7 @@ pub fn value(text: &str) -> Result<Value, String> {
     if looks_like_json(text) {
         return serde_json::from_str(text).map_err(|error| error.to_string());
     }
-    serde_saphyr::from_str_with_options(text, as_kubectl()).map_err(|error| first_line(&error))
+    yaml::from_str(text).map_err(|error| error.to_string())
 }
 
 fn parse(text: &str) -> Result<Vec<Value>, String> {
@@ -80,21 +80,11 @@ fn parse(text: &str) -> Result<Vec<Value>, String> {
         let values = serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>();
         return values.map_err(|error| error.to_string());
     }
-    serde_saphyr::from_multiple_with_options(text, as_kubectl()).map_err(|error| first_line(&error))
-}
-
-/// kubectl reads YAML 1.1: `y` and `on` are booleans, and a number that begins with 0 is octal.
-fn as_kubectl() -> serde_saphyr::Options {
-    serde_saphyr::options! { legacy_octal_numbers: true, strict_booleans: false }
+    yaml::documents(text).map_err(|error| error.to_string())
 }
 
 fn looks_like_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
-}
-
-/// The sentence; the lines below it quote the file.
-fn first_line(error: &impl ToString) -> String {
-    error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]

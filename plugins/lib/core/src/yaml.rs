@@ -157,9 +157,14 @@ pub fn documents<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, Error> {
     all.into_iter().map(|document| Node::of(document, text).to()).collect()
 }
 
-/// Names such as `.inf` and `1e999` are text, if that is wanted.
 fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! { non_finite_float_policy: NonFiniteFloatPolicy::PassThrough }
+    serde_saphyr::options! {
+        // kubectl reads YAML 1.1: `y` and `on` are booleans, and a number that begins with 0 is octal.
+        legacy_octal_numbers: true,
+        strict_booleans: false,
+        // Names such as `.inf` and `1e999` are text, if that is wanted.
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+    }
 }
 
 fn wrong(error: serde_saphyr::Error) -> Error {
@@ -618,6 +623,24 @@ mod tests {
             let error = from_str::<Sample>(text).map(|_| text).unwrap_err();
             assert!(!error.to_string().contains("secret"), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_there_twice_or_too_deep_is_refused() {
+        for twice in ["a: 1\na: 2\n", "{a: {b: 1, b: 2}}", "a: 1\n\"a\": 2\n"] {
+            assert!(from_str::<Value>(twice).is_err(), "{twice}");
+        }
+        // Reading takes room of the thread for each depth.
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let read = std::thread::Builder::new()
+            .stack_size(4 << 20)
+            .spawn(move || [from_str::<Value>(&nested(60)).is_ok(), from_str::<Value>(&nested(100_000)).is_ok()]);
+        assert_eq!(read.unwrap().join().unwrap(), [true, false]);
+        let bomb = (1..9).fold("a0: &a0 [x, x]\n".to_owned(), |text, n| {
+            let before = format!("*a{}", n - 1);
+            text + &format!("a{n}: &a{n} [{}]\n", [before.as_str(); 20].join(", "))
+        });
+        assert!(from_str::<Value>(&bomb).is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ocm_checks::fix::{Change, Fix, Left, Pinned};
 use ocm_checks::snapshot::Side;
 use ocm_core::join::{bootstrap_secret_of, lease};
 use ocm_core::kubeconfig::{HUB_UID, exclusive_mark, replace_token};
-use ocm_core::{Applied, DryRun, Event, Failure, Narrator};
+use ocm_core::{Applied, DryRun, Event, Failure, Narrator, yaml};
 use ocm_kube::access::{self, Right, require};
 use ocm_kube::{Cluster, apply, remove};
 use serde_json::Value;
@@ -123,7 +123,7 @@ async fn replace(
     let secret = read.map_err(|error| managed.explain(format_args!("read Secret {namespace}/{name}"), error))?;
     let file = |key: &str| -> Option<Value> {
         let text = secret.data.as_ref().and_then(|data| data.get(key));
-        text.and_then(|text| serde_saphyr::from_slice(&text.0).ok())
+        text.and_then(|text| yaml::from_str(std::str::from_utf8(&text.0).ok()?).ok())
     };
     let (kubeconfig, grpc_config) = (file(secrets::KUBECONFIG_KEY), file(secrets::GRPC_CONFIG_KEY));
     let noted = secret.metadata.annotations.as_ref().and_then(|all| all.get(HUB_UID)).filter(|uid| !uid.is_empty());

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ocm_core::yaml;
 use serde::Deserialize;
 
 use crate::files::MOST;
@@ -61,7 +62,7 @@ fn read(file: &Path) -> Option<File> {
 }
 
 fn parse(text: &str) -> Option<File> {
-    serde_saphyr::from_str(text).ok()
+    yaml::from_str(text).ok()
 }
 
 #[derive(Deserialize)]

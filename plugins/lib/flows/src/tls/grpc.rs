@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ocm_core::yaml;
 use secrecy::SecretString;
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ pub(crate) struct GrpcConfig {
 
 /// Reads `config.yaml`, in which the authorities are base64 of PEM.
 pub(crate) fn grpc_config(config: &str) -> Option<GrpcConfig> {
-    let config: Value = serde_saphyr::from_str(config).ok()?;
+    let config: Value = yaml::from_str(config).ok()?;
     let url = config.get("url")?.as_str()?;
     let url = url.split_once("://").map_or(url, |(_, rest)| rest).to_owned();
     let data = config.get("caData").and_then(Value::as_str).filter(|data| !data.is_empty());

@@ -12,10 +12,10 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use jiff::{SignedDuration, Timestamp};
 use kube::config::{AuthInfo, ExecAuthCluster, ExecConfig, ExecInteractiveMode};
-use ocm_core::{Failure, Reason};
+use ocm_core::{Failure, Reason, yaml};
 use secrecy::SecretString;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::header::bearer;
@@ -144,10 +144,7 @@ impl Plugin {
         if !output.status.success() {
             return Err(self.failure("failed").because(output.status).hint("run it by hand, or log in again"));
         }
-        // As a document first: every type that is read from YAML itself costs each binary tens of kilobytes, for errors
-        // that name the place, which nobody is shown here.
-        let read: Option<Value> = serde_saphyr::from_slice(&output.stdout).ok();
-        let read: Option<Credential> = read.and_then(|document| serde_json::from_value(document).ok());
+        let read = std::str::from_utf8(&output.stdout).ok().and_then(|text| yaml::from_str::<Credential>(text).ok());
         let status = read.and_then(|credential| credential.status);
         let is_complete = |status: &Status| {
             status.token.as_ref().is_some_and(|token| !token.is_empty())
