@@ -157,9 +157,8 @@ pub async fn of_pods(cluster: &Cluster, namespace: &str, selector: &str) -> Resu
 async fn worst(cluster: &Cluster, namespace: &str, list: &[Pod]) -> Option<(String, bool)> {
     // Pods of the latest generation first: the others are going. Of those the worst: what is stuck holds up the rest.
     let newest = list.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref()).map(state);
-    let mut troubles: Vec<(Trouble, &Pod)> = list.iter().filter_map(|pod| Some((trouble(pod)?, pod))).collect();
-    troubles.sort_by_key(|(trouble, pod)| (Some(state(pod)) != newest, !trouble.stuck));
-    let (worst, pod) = troubles.into_iter().next()?;
+    let troubles = list.iter().filter_map(|pod| Some((trouble(pod)?, pod)));
+    let (worst, pod) = troubles.min_by_key(|(trouble, pod)| (Some(state(pod)) != newest, !trouble.stuck))?;
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let mut because = format!("pod {name}: {}", worst.text);
     if let Some(container) = &worst.speaker {
@@ -273,9 +272,8 @@ fn trouble(pod: &Pod) -> Option<Trouble> {
         return plain(format!("it has failed: {why}"), true);
     }
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
-    let mut found: Vec<Trouble> = containers.filter(|container| !container.ready).filter_map(of_container).collect();
-    found.sort_by_key(|trouble| !trouble.stuck);
-    found.into_iter().next().or_else(|| {
+    let found = containers.filter(|container| !container.ready).filter_map(of_container);
+    found.min_by_key(|trouble| !trouble.stuck).or_else(|| {
         Some(Trouble { text: "it is being started".to_owned(), stuck: false, speaker: None, ask_events: true })
     })
 }
@@ -385,11 +383,11 @@ fn tail(text: &str) -> String {
 async fn last_warning(cluster: &Cluster, namespace: &str, pod: &str) -> Option<String> {
     let api: Api<Event> = Api::namespaced(cluster.client.clone(), namespace);
     let about = ListParams::default().fields(&format!("involvedObject.name={pod},type=Warning"));
-    let mut events = api.list(&about).await.ok()?.items;
+    let events = api.list(&about).await.ok()?.items.into_iter();
     // Whoever asks knows that the pod has been scheduled in the end.
-    events.retain(|event| event.reason.as_deref() != Some("FailedScheduling"));
-    events.sort_by_key(|event| event.last_timestamp.clone().or_else(|| event.metadata.creation_timestamp.clone()));
-    let event = events.pop()?;
+    let events = events.filter(|event| event.reason.as_deref() != Some("FailedScheduling"));
+    let time = |event: &Event| event.last_timestamp.clone().or_else(|| event.metadata.creation_timestamp.clone());
+    let event = events.max_by_key(time)?;
     let message = redact(&event.message.unwrap_or_default());
     Some(tail(&format!("{}: {message}", event.reason.unwrap_or_default())))
 }
