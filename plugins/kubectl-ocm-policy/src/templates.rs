@@ -43,6 +43,7 @@ const RUST: &[Template] = files![
     "abi/src/request.rs" = "abi/src/request.rs",
     "abi/src/text.rs" = "abi/src/text.rs",
     "rules/Cargo.toml" = "sdk/templates/rust/rules/Cargo.toml",
+    "rules/src/agent.rs" = "../plugins/lib/rules/src/agent.rs",
     "rules/src/aws.rs" = "../plugins/lib/rules/src/aws.rs",
     "rules/src/claim.rs" = "../plugins/lib/rules/src/claim.rs",
     "rules/src/cluster.rs" = "../plugins/lib/rules/src/cluster.rs",

@@ -167,11 +167,10 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
+/// What the library finds says where it is, and quotes the text in the lines below the first.
 fn wrong(error: serde_saphyr::Error) -> Error {
-    let line = error.location().map(|location| location.line());
-    // The lines below the first one quote the text.
     let why = error.without_snippet().to_string();
-    Error { line: line.filter(|line| *line > 0), ..Error::other(why.lines().next().unwrap_or_default()) }
+    Error::other(why.lines().next().unwrap_or_default())
 }
 
 impl Node {
@@ -198,6 +197,18 @@ impl Node {
         match members.iter().find(|(name, _)| name.text == member) {
             Some((_, Self { content: Content::List(entries), .. })) => entries.iter().map(|entry| entry.line).collect(),
             _ => Vec::new(),
+        }
+    }
+
+    /// What it is, in a word.
+    fn sort(&self) -> &'static str {
+        match &self.content {
+            Content::Plain(_, Meaning::Nothing) => "nothing",
+            Content::Plain(_, Meaning::Bool(_)) => "a boolean",
+            Content::Plain(..) => "a number",
+            Content::Text(_) => "a text",
+            Content::List(_) => "a list",
+            Content::Map(_) => "a map",
         }
     }
 
@@ -376,7 +387,9 @@ impl<'de> Deserializer<'de> for &'de Node {
     ) -> Result<V::Value, Error> {
         match &self.content {
             Content::Plain(text, _) | Content::Text(text) => within(self, visitor.visit_enum(Word(text))),
-            Content::List(_) | Content::Map(_) => self.deserialize_any(visitor),
+            Content::List(_) | Content::Map(_) => {
+                within(self, Err(Error::other(format!("{} where a word is wanted", self.sort()))))
+            }
         }
     }
 
@@ -428,9 +441,9 @@ impl<'de> Deserializer<'de> for &'de Node {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match &self.content {
-            // Types would take their members in order.
-            Content::List(_) => within(self, Err(de::Error::invalid_type(Unexpected::Seq, &visitor))),
-            _ => self.deserialize_map(visitor),
+            Content::Map(_) | Content::Plain(_, Meaning::Nothing) => self.deserialize_map(visitor),
+            // Of a list, types would take their members in order.
+            _ => within(self, Err(Error::other(format!("{} where a map is wanted", self.sort())))),
         }
     }
 
@@ -604,10 +617,12 @@ mod tests {
             ("text: x\nswitch: secret", "line 2: a text where a boolean is wanted"),
             ("text: [secret]", "line 1: a list where a string is wanted"),
             ("small: 3000000000", "line 1: a number where i32 is wanted"),
+            ("inner: secret", "line 1: a text where a map is wanted"),
+            ("- secret", "line 1: a list where a map is wanted"),
             ("any: [.inf]", "line 1: a number that is none"),
             ("large: 1.5", "line 1: a number where i64 is wanted"),
             ("words: secret", "line 1: a text where a sequence is wanted"),
-            ("words: [{a: b}]", "line 1: a map where enum Word is wanted"),
+            ("words: [{a: b}]", "line 1: a map where a word is wanted"),
             ("map: {a: {b: secret}}", "line 1: a map where a string is wanted"),
         ] {
             assert_eq!(said(text), sentence, "{text}");
