@@ -573,6 +573,14 @@ mod tests {
         // Characters of several bytes before it do not shift it.
         assert_eq!(both("map: {ключ: значение, 名: 1.20}\ntext: 1.20\n").text, "1.20");
         assert_eq!(both("{\"text\": 1.20, \"map\": {\"a\":1.20}}").map["a"], "1.20");
+        // Ends of lines of Windows, tabs of JSON, tags, names that are no text, and what stands behind other documents.
+        let windows = both("text: 1.20\r\nmap:\r\n  1: 007\r\n  true: 'x'\r\nmaybe: 0x10\r\n");
+        assert_eq!((windows.text.as_str(), windows.maybe.as_deref()), ("1.20", Some("0x10")));
+        assert_eq!((windows.map["1"].as_str(), windows.map["true"].as_str()), ("007", "x"));
+        assert_eq!(both("{\n\t\"text\":\t1.20,\n\t\"maybe\": -0\n}").maybe.as_deref(), Some("-0"));
+        assert_eq!(both("\u{feff}# é\ntext: 1.20\n").text, "1.20");
+        let all: Vec<Sample> = documents("text: é\n---\ntext: 1.20\n...\n---\n# é\ntext: 007\n").unwrap();
+        assert_eq!(all.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(), ["é", "1.20", "007"]);
     }
 
     #[test]
