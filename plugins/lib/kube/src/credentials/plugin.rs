@@ -15,7 +15,7 @@ use kube::config::{AuthInfo, ExecAuthCluster, ExecConfig, ExecInteractiveMode};
 use ocm_core::{Failure, Reason, yaml};
 use secrecy::SecretString;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::header::bearer;
@@ -144,7 +144,9 @@ impl Plugin {
         if !output.status.success() {
             return Err(self.failure("failed").because(output.status).hint("run it by hand, or log in again"));
         }
-        let read = std::str::from_utf8(&output.stdout).ok().and_then(|text| yaml::from_str::<Credential>(text).ok());
+        // As a document first: a number is no token, though YAML would take it for a text.
+        let read = std::str::from_utf8(&output.stdout).ok().and_then(|text| yaml::from_str::<Value>(text).ok());
+        let read: Option<Credential> = read.and_then(|document| serde_json::from_value(document).ok());
         let status = read.and_then(|credential| credential.status);
         let is_complete = |status: &Status| {
             status.token.as_ref().is_some_and(|token| !token.is_empty())
