@@ -7,10 +7,7 @@
 use std::fmt;
 
 use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
-use serde::de::{
-    self, DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
-    VariantAccess, Visitor,
-};
+use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_saphyr::{NonFiniteFloatPolicy, Spanned};
 
@@ -60,10 +57,16 @@ impl fmt::Display for Error {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
         }
-        match &self.kind {
-            ErrorKind::UnknownField { field, .. } => write!(f, "there is no field {field:?} here"),
-            ErrorKind::UnknownVariant { variant, .. } => write!(f, "{variant:?} is none of the words of this field"),
-            ErrorKind::Other(why) => f.write_str(why),
+        self.kind.fmt(f)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownField { field, .. } => write!(f, "there is no field {field:?} here"),
+            Self::UnknownVariant { variant, .. } => write!(f, "{variant:?} is none of the words of this field"),
+            Self::Other(why) => f.write_str(why),
         }
     }
 }
@@ -85,23 +88,20 @@ impl de::Error for Error {
 
     /// What was found is not quoted: it may be a secret in the wrong place.
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn de::Expected) -> Self {
-        Self::other(format!("{} where {wanted} is wanted", sort(found)))
+        let found = match found {
+            Unexpected::Bool(_) => "a boolean",
+            Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => "a number",
+            Unexpected::Char(_) | Unexpected::Str(_) => "a text",
+            Unexpected::Seq => "a list",
+            Unexpected::Map => "a map",
+            Unexpected::Unit | Unexpected::Option => "nothing",
+            _ => "something else",
+        };
+        Self::other(format!("{found} where {wanted} is wanted"))
     }
 
     fn invalid_value(found: Unexpected<'_>, wanted: &dyn de::Expected) -> Self {
-        Self::other(format!("{} where {wanted} is wanted", sort(found)))
-    }
-}
-
-fn sort(found: Unexpected<'_>) -> &'static str {
-    match found {
-        Unexpected::Bool(_) => "a boolean",
-        Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => "a number",
-        Unexpected::Char(_) | Unexpected::Str(_) => "a text",
-        Unexpected::Seq => "a list",
-        Unexpected::Map => "a map",
-        Unexpected::Unit | Unexpected::Option => "nothing",
-        _ => "something else",
+        Self::invalid_type(found, wanted)
     }
 }
 
@@ -200,16 +200,32 @@ impl Node {
         }
     }
 
-    /// What it is, in a word.
-    fn sort(&self) -> &'static str {
-        match &self.content {
-            Content::Plain(_, Meaning::Nothing) => "nothing",
-            Content::Plain(_, Meaning::Bool(_)) => "a boolean",
-            Content::Plain(..) => "a number",
-            Content::Text(_) => "a text",
-            Content::List(_) => "a list",
-            Content::Map(_) => "a map",
-        }
+    /// That something else is wanted in its place.
+    fn refused(&self, wanted: &str) -> Error {
+        let found = match &self.content {
+            Content::Plain(_, Meaning::Nothing) => Unexpected::Unit,
+            Content::Plain(_, Meaning::Bool(value)) => Unexpected::Bool(*value),
+            Content::Plain(_, Meaning::Signed(value)) => Unexpected::Signed(*value),
+            Content::Plain(_, Meaning::Unsigned(value)) => Unexpected::Unsigned(*value),
+            Content::Plain(_, Meaning::Float(value)) => Unexpected::Float(*value),
+            Content::Text(text) => Unexpected::Str(text),
+            Content::List(_) => Unexpected::Seq,
+            Content::Map(_) => Unexpected::Map,
+        };
+        <Error as de::Error>::invalid_type(found, &wanted).at(self.line)
+    }
+
+    /// The whole number that it is. One that begins with 0 is octal to some and not to others.
+    fn integer<N: TryFrom<i64> + TryFrom<u64>>(&self) -> Result<N, Error> {
+        let number = match &self.content {
+            Content::Plain(text, Meaning::Signed(_) | Meaning::Unsigned(_) | Meaning::Float(_)) if is_octal(text) => {
+                return Err(Error::other("a number that begins with 0").at(self.line));
+            }
+            Content::Plain(_, Meaning::Signed(value)) => N::try_from(*value).ok(),
+            Content::Plain(_, Meaning::Unsigned(value)) => N::try_from(*value).ok(),
+            _ => return Err(self.refused("a whole number")),
+        };
+        number.ok_or_else(|| Error::other("a number that is too large").at(self.line))
     }
 
     fn of(raw: Spanned<Raw>, text: &str) -> Self {
@@ -218,13 +234,15 @@ impl Node {
         let plain = |meaning: Meaning, usual: String| {
             let bytes = span.byte_offset().zip(span.byte_len());
             let bytes = bytes.and_then(|(at, length)| Some((usize::try_from(at).ok()?, usize::try_from(length).ok()?)));
-            let written = bytes.and_then(|(at, length)| text.get(at..at.checked_add(length)?)).map(str::trim);
-            let written = written.filter(|word| !word.is_empty() && !word.contains(['\n', '"', '\'', ' ']));
+            let written = bytes.and_then(|(at, length)| text.get(at..at.checked_add(length)?));
+            // What a tag makes a number of may have quotes.
+            let written = written.map(|word| word.trim().trim_matches(['"', '\'']));
+            let written = written.filter(|word| !word.is_empty() && !word.contains(['\n', ' ']));
             Content::Plain(written.map_or(usual, str::to_owned), meaning)
         };
         let line = raw.referenced.line();
         let content = match raw.value {
-            Raw::Nothing => plain(Meaning::Nothing, String::new()),
+            Raw::Nothing => Content::Plain(String::new(), Meaning::Nothing),
             Raw::Bool(value) => plain(Meaning::Bool(value), value.to_string()),
             Raw::Signed(value) => plain(Meaning::Signed(value), value.to_string()),
             Raw::Unsigned(value) => plain(Meaning::Unsigned(value), value.to_string()),
@@ -239,6 +257,12 @@ impl Node {
         };
         Self { line, content }
     }
+}
+
+/// Whether a number without quotes has zeros before it.
+fn is_octal(text: &str) -> bool {
+    let digits = text.trim_start_matches(['-', '+']);
+    digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A value as the library reads it.
@@ -386,9 +410,9 @@ impl<'de> Deserializer<'de> for &'de Node {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match &self.content {
-            Content::Plain(text, _) | Content::Text(text) => within(self, visitor.visit_enum(Word(text))),
-            Content::List(_) | Content::Map(_) => {
-                within(self, Err(Error::other(format!("{} where a word is wanted", self.sort()))))
+            Content::Plain(_, Meaning::Nothing) | Content::List(_) | Content::Map(_) => Err(self.refused("a word")),
+            Content::Plain(text, _) | Content::Text(text) => {
+                within(self, visitor.visit_enum(StrDeserializer::new(text)))
             }
         }
     }
@@ -397,27 +421,12 @@ impl<'de> Deserializer<'de> for &'de Node {
         visitor.visit_unit()
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match &self.content {
-            Content::Text(text) if text == "true" || text == "false" => {
-                within(self, visitor.visit_bool(text == "true"))
-            }
-            _ => self.deserialize_any(visitor),
-        }
-    }
-
     fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_i64(visitor)
+        visitor.visit_i32(self.integer()?)
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match &self.content {
-            Content::Text(text) => match text.parse() {
-                Ok(number) => within(self, visitor.visit_i64(number)),
-                Err(_) => self.deserialize_any(visitor),
-            },
-            _ => self.deserialize_any(visitor),
-        }
+        visitor.visit_i64(self.integer()?)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -443,12 +452,12 @@ impl<'de> Deserializer<'de> for &'de Node {
         match &self.content {
             Content::Map(_) | Content::Plain(_, Meaning::Nothing) => self.deserialize_map(visitor),
             // Of a list, types would take their members in order.
-            _ => within(self, Err(Error::other(format!("{} where a map is wanted", self.sort())))),
+            _ => Err(self.refused("a map")),
         }
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+        bool i8 i16 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
     }
 }
 
@@ -478,38 +487,6 @@ impl<'de> IntoDeserializer<'de, Error> for &'de Name {
 
     fn into_deserializer(self) -> Self {
         self
-    }
-}
-
-/// A word of a field that takes one of several.
-struct Word<'de>(&'de str);
-
-impl<'de> EnumAccess<'de> for Word<'de> {
-    type Error = Error;
-    type Variant = Self;
-
-    fn variant_seed<V: de::DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Error> {
-        Ok((seed.deserialize(StrDeserializer::new(self.0))?, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Word<'de> {
-    type Error = Error;
-
-    fn unit_variant(self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<T: de::DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Error> {
-        Err(Error::other("a word says too little here"))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Error> {
-        Err(Error::other("a word says too little here"))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Error> {
-        Err(Error::other("a word says too little here"))
     }
 }
 
@@ -591,7 +568,8 @@ mod tests {
         assert_eq!((read.switch, read.small, read.large), (true, Some(-5), 16));
         assert_eq!(read.words, [Word::OneWord, Word::Off]);
         assert_eq!(read.any, Some(json!({"a": 1, "b": true, "c": [1.5, null, "x"], "d": "1"})));
-        assert_eq!(both("switch: \"true\"\nlarge: '7'"), Sample { switch: true, large: 7, ..Sample::default() });
+        // Untyped, a number that begins with 0 is octal, as for kubectl.
+        assert_eq!(from_str::<Value>("[0644, 08, -010]").unwrap(), json!([420, 8.0, -8]));
         let texts = both("text: |\n  two\n  lines\nmaybe: >-\n  one\n  line\n");
         assert_eq!((texts.text.as_str(), texts.maybe.as_deref()), ("two\nlines\n", Some("one line")));
         let merged = both("map: {<<: {a: 1, b: x}, b: y}\n");
@@ -624,11 +602,18 @@ mod tests {
         for (text, sentence) in [
             ("text: x\nswitch: secret", "line 2: a text where a boolean is wanted"),
             ("text: [secret]", "line 1: a list where a string is wanted"),
-            ("small: 3000000000", "line 1: a number where i32 is wanted"),
+            ("small: 3000000000", "line 1: a number that is too large"),
+            ("large: 18446744073709551615", "line 1: a number that is too large"),
+            ("large: 0600", "line 1: a number that begins with 0"),
+            ("small: -08", "line 1: a number that begins with 0"),
+            ("switch: \"true\"", "line 1: a text where a boolean is wanted"),
+            ("large: '7'", "line 1: a text where a whole number is wanted"),
+            ("words: [~]", "line 1: nothing where a word is wanted"),
+            ("text: x\nwords:\n-\n- off", "line 3: nothing where a word is wanted"),
             ("inner: secret", "line 1: a text where a map is wanted"),
             ("- secret", "line 1: a list where a map is wanted"),
             ("any: [.inf]", "line 1: a number that is none"),
-            ("large: 1.5", "line 1: a number where i64 is wanted"),
+            ("large: 1.5", "line 1: a number where a whole number is wanted"),
             ("words: secret", "line 1: a text where a sequence is wanted"),
             ("words: [{a: b}]", "line 1: a map where a word is wanted"),
             ("map: {a: {b: secret}}", "line 1: a map where a string is wanted"),
@@ -639,7 +624,7 @@ mod tests {
             "text: \"secret",
             "text: secret: x",
             "text: x\ntext: secret",
-            "a: &a [*a]",
+            "secret: &secret [*secret]",
             "- secret",
             "text: x\n---\ntext: secret",
         ] {
@@ -653,17 +638,21 @@ mod tests {
         for twice in ["a: 1\na: 2\n", "{a: {b: 1, b: 2}}", "a: 1\n\"a\": 2\n"] {
             assert!(from_str::<Value>(twice).is_err(), "{twice}");
         }
-        // Reading takes room of the thread for each depth.
+        // Reading takes room of the thread for each depth: half a MiB in release binaries, without optimisation far more.
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let read = std::thread::Builder::new()
             .stack_size(4 << 20)
-            .spawn(move || [from_str::<Value>(&nested(60)).is_ok(), from_str::<Value>(&nested(100_000)).is_ok()]);
-        assert_eq!(read.unwrap().join().unwrap(), [true, false]);
-        let bomb = (1..9).fold("a0: &a0 [x, x]\n".to_owned(), |text, n| {
-            let before = format!("*a{}", n - 1);
-            text + &format!("a{n}: &a{n} [{}]\n", [before.as_str(); 20].join(", "))
-        });
-        assert!(from_str::<Value>(&bomb).is_err());
+            .spawn(move || [60, 65, 100_000].map(|depth| from_str::<Value>(&nested(depth)).is_ok()));
+        assert_eq!(read.unwrap().join().unwrap(), [true, false, false]);
+        // Each level stands for twenty times as much.
+        let aliases = |levels| {
+            (1..levels).fold("a0: &a0 [x, x]\n".to_owned(), |text, n| {
+                let before = format!("*a{}", n - 1);
+                text + &format!("a{n}: &a{n} [{}]\n", [before.as_str(); 20].join(", "))
+            })
+        };
+        assert!(from_str::<Value>(&aliases(3)).is_ok());
+        assert!(from_str::<Value>(&aliases(9)).is_err());
     }
 
     #[test]

@@ -209,10 +209,9 @@ pub(super) fn parse(text: &str) -> Result<(File, Vec<u64>), Wrong> {
         let document = Node::read(text)?;
         Ok((document.to()?, document.lines("clusters")))
     };
-    read().map_err(|error: Error| {
-        let line = error.line;
-        let why = Wrong::new(Error { line: None, ..error.clone() }.to_string());
-        let wrong = match error.kind {
+    read().map_err(|Error { line, kind }| {
+        let why = Wrong::new(kind.to_string());
+        let wrong = match kind {
             ErrorKind::UnknownField { field, expected } => why.meant(&field, expected),
             ErrorKind::UnknownVariant { variant, expected } => why.meant(&variant, expected),
             ErrorKind::Other(_) => why,

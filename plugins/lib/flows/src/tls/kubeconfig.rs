@@ -259,7 +259,7 @@ mod tests {
 
     /// What a user with this, beside which a Secret holds the rest, comes with.
     fn credentials(user: &str, beside: &[(&str, &str)]) -> Inventory {
-        let user: AuthInfo = serde_saphyr::from_str(user).unwrap();
+        let user: AuthInfo = ocm_core::yaml::from_str(user).unwrap();
         let data = beside.iter().map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
         let secret = Secret { data: Some(data.collect()), ..Secret::default() };
         let mut inventory = empty();
