@@ -121,9 +121,8 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     assert_eq!(said.code, Some(0), "{said:?}");
     let patch = r#"{"spec":{"clusterName":"leaving"}}"#;
     wrong.kubectl(&["patch", "klusterlet", "klusterlet", "--type=merge", "--patch", patch]).expect("it is patched");
-    nothing_happens(&cluster, 3, &["was not let in under that name", "it is another one"], || {
-        unjoin(&wrong, &["leaving", "--yes", &access])
-    });
+    let another = ["was not let in under that name", "it is another one", "hub-kubeconfig-secret names no cluster"];
+    nothing_happens(&cluster, 3, &another, || unjoin(&wrong, &["leaving", "--yes", &access]));
     let said = unjoin(&wrong, &["leaving", "--yes"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stdout.contains("namespace/open-cluster-management-agent deleted"), "{said:?}");
@@ -191,6 +190,16 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     let begun = Instant::now();
     joined(&cluster, "leaving");
     assert!(begun.elapsed() < Duration::from_secs(100), "{:?}", begun.elapsed());
+
+    // As somebody leaves it whose run is killed while the operator works: the hub has heard of the agent a moment ago, and
+    // nothing on the cluster says any more at which hub and under which name it was let in.
+    agents_end(&cluster);
+    hub.kubectl(&["delete", "managedcluster", "leaving"]).expect("it is deleted");
+    let secrets = ["hub-kubeconfig-secret", "bootstrap-hub-kubeconfig", "--namespace=open-cluster-management-agent"];
+    cluster.kubectl(&[&["delete", "secret"][..], &secrets].concat()).expect("they are deleted");
+    cluster.kubectl(&["delete", "klusterlet", "klusterlet", "--wait=false"]).expect("it is being deleted");
+    let operator = ["scale", "deployment", "klusterlet", "--replicas=1", "--namespace=open-cluster-management"];
+    cluster.kubectl(&operator).expect("it is scaled");
     let said = unjoin(&cluster, &["--yes", &access, "--output=json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let document: Value = serde_json::from_str(&said.stdout).expect("JSON");

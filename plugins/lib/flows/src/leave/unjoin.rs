@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use ocm_api::names::{annotations, finalizers, namespaces, operators};
+use ocm_api::names::{annotations, finalizers, namespaces, operators, secrets};
 use ocm_api::work::AppliedManifestResourceMeta;
 use ocm_api::{AppliedManifestWork, Klusterlet, Manifest, ManifestWork};
 use ocm_core::kubeconfig::{HubAddress, Likeness};
@@ -242,8 +242,10 @@ pub async fn see(
             Reason::KindNotServed => failure.hint(Remedy::WithoutHub),
             _ => failure,
         })?;
-        // Without a Klusterlet there is no agent to be mistaken for another one.
-        if seen.address.is_none() && seen.known.is_some() && !held.is_empty() {
+        // Without a Klusterlet there is no agent to be mistaken for another one. Of one that is being deleted the operator takes
+        // away what says so; and where the hub has no cluster any more, a run that was killed may have begun that.
+        let begun = |known: &Known| known.klusterlet.metadata.deletion_timestamp.is_some() && held.cluster.is_none();
+        if seen.address.is_none() && seen.known.as_ref().is_some_and(|known| !begun(known)) && !held.is_empty() {
             let sentence = format!("the agent on {label} does not say which hub it belongs to: nothing was deleted");
             return Err(Failure::refused(sentence).hint(Remedy::Detach(name.to_owned())).hint(Remedy::WithoutHub));
         }
@@ -257,14 +259,9 @@ pub async fn see(
         }
         // A Klusterlet can say any name: only an agent that was let in under it may have that cluster taken away.
         if let Some(known) = &seen.known
-            && (held.agent == Agent::Heard || held.cluster.as_ref().is_some_and(has_joined))
-            && observe::identity(managed, known.agents()).await?.cluster.as_deref() != Some(name)
+            && held.cluster.as_ref().is_some_and(has_joined)
         {
-            return Err(Failure::refused(format!(
-                "the hub has a cluster {name:?} that has joined, and the agent on {label} was not let in under that name: \
-                 it is another one; nothing was deleted"
-            ))
-            .hint(Remedy::WithoutHub));
+            was_let_in(managed, known, name).await?;
         }
         if request.leaving.dry_run == DryRun::No {
             hub::check_rights_to_detach(hub, std::slice::from_ref(&held.name), request.leaving.force).await?;
@@ -425,6 +422,23 @@ async fn is_its_hub(hub: &Cluster, known: &HubAddress, label: &str) -> Result<()
         hub.label()
     ))
     .hint(Remedy::NameItsHub)
+    .hint(Remedy::WithoutHub))
+}
+
+/// Refuses an agent that was not let in under the name of a cluster that has joined.
+async fn was_let_in(managed: &Cluster, known: &Known, name: &str) -> Result<(), Failure> {
+    let space = known.agents();
+    let because = match observe::identity(managed, space).await?.cluster {
+        Some(own) if own == name => return Ok(()),
+        Some(own) => format!("Secret {space}/{} is of cluster {own:?}", secrets::HUB_KUBECONFIG),
+        None => format!("Secret {space}/{} names no cluster, or is not there", secrets::HUB_KUBECONFIG),
+    };
+    Err(Failure::refused(format!(
+        "the hub has a cluster {name:?} that has joined, and the agent on {} was not let in under that name: \
+         it is another one; nothing was deleted",
+        managed.label()
+    ))
+    .because(because)
     .hint(Remedy::WithoutHub))
 }
 
