@@ -218,7 +218,7 @@ pub(super) fn taken(definition: &Value) -> String {
 /// Refuses a configuration that could take the place of several. `what` refers to these, for people.
 pub(super) fn refuse_several(name: &str, what: &str, several: Option<Several>) -> Result<(), Failure> {
     let Some(Several { kind, objects }) = several else { return Ok(()) };
-    let sentence = format!("{what} refers to several {kind}: {}: nothing was changed", objects.join(", "));
+    let sentence = format!("{what} refers to several {kind}: {}: it was not changed", objects.join(", "));
     Err(Failure::refused(sentence).hint(Remedy::UnsetConfigurations { name: name.to_owned(), kind }))
 }
 
