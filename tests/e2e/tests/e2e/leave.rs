@@ -205,6 +205,10 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
     assert_eq!((&document["cluster"], &document["detached"]), (&json!("leaving"), &json!(true)), "{document}");
     assert_eq!(document["operatorDeleted"], true, "{document}");
+    // Where nothing says any more what the cluster was called, the same command ends well.
+    let said = unjoin(&cluster, &["--yes", &access, "--output=json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("is not looked at unless you name the cluster"), "{said:?}");
 }
 
 #[test]

@@ -55,8 +55,12 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// What is known from the cluster and the lease that its agent renews. Who is not joined was never there.
+    /// What is known from the cluster and the lease that its agent renews. Who is not joined was never there. Of a cluster that is
+    /// being deleted the hub takes the right to renew the lease away at once: what was known then is all that there is (upstream:
+    /// `managedClusterController`).
     pub fn of(cluster: Option<&ManagedCluster>, renewed: Option<Timestamp>, now: Timestamp) -> Self {
+        let deleted = cluster.and_then(|cluster| cluster.metadata.deletion_timestamp.as_ref());
+        let now = deleted.map_or(now, |deleted| now.min(deleted.0));
         match (cluster, renewed) {
             (Some(cluster), Some(renewed)) if has_joined(cluster) && is_recent(cluster, renewed, now) => Self::Heard,
             (Some(cluster), Some(_)) if !has_joined(cluster) => Self::Silent(None),
@@ -213,6 +217,7 @@ pub fn may_leave(
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde_json::json;
 
     use super::*;
@@ -277,6 +282,11 @@ mod tests {
         assert_eq!(of(None, Some("2026-01-01T00:09:59Z")), Agent::Heard);
         assert_eq!(of(None, Some("2026-01-01T00:05:59Z")), Agent::Silent(Some(at("2026-01-01T00:05:59Z"))));
         assert_eq!(of(Some(&cluster(true)), None), Agent::Silent(None));
+        // Since a cluster is being deleted its agent may not renew the lease.
+        let mut leaving = cluster(true);
+        leaving.metadata.deletion_timestamp = Some(Time(at("2026-01-01T00:05:30Z")));
+        assert_eq!(of(Some(&leaving), Some("2026-01-01T00:05:00Z")), Agent::Heard);
+        assert_eq!(of(Some(&leaving), Some("2026-01-01T00:03:00Z")), Agent::Silent(Some(at("2026-01-01T00:03:00Z"))));
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use ocm_core::join::fallback;
 use ocm_core::kubeconfig::HubAddress;
-use ocm_core::leave::hub::{Agent, has_joined};
+use ocm_core::leave::hub::has_joined;
 use ocm_core::leave::klusterlet::Known;
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 
 use super::hub::{self, Held, detach};
 use super::leaving::Leaving;
-use super::unjoin::{Seen, UnjoinRequest, is_hub_at};
+use super::unjoin::{Seen, UnjoinRequest, is_being_deleted, is_hub_at, is_passed_over};
 use crate::join::are_one;
 use crate::observe::managed as observe;
 
@@ -80,11 +80,13 @@ pub async fn see_further(
         {
             return Err(Failure::usage(format!("{} and {} are one hub", own.label(), hub.label())));
         }
-        let name = seen.cluster().or(request.cluster.as_deref());
-        let name = name.ok_or_else(|| {
-            Failure::usage(format!("{label} does not say which cluster it is on its hubs"))
-                .hint("kubectl ocm unjoin CLUSTER")
-        })?;
+        let Some(name) = seen.cluster().or(request.cluster.as_deref()) else {
+            if is_passed_over(&hub, seen, &label, &*narrator) {
+                continue;
+            }
+            return Err(Failure::usage(format!("{label} does not say which cluster it is on its hubs"))
+                .hint("kubectl ocm unjoin CLUSTER"));
+        };
         let mut at = None;
         for (index, address) in left.iter().enumerate() {
             if is_hub_at(&hub, address).await? {
@@ -93,8 +95,8 @@ pub async fn see_further(
         }
         match at {
             Some(at) => drop(left.remove(at)),
-            // Without a Klusterlet nothing says which hubs it had.
-            None if seen.known.is_none() => {}
+            // Without a Klusterlet nothing says which hubs it had, and of one that goes the operator takes away what says so.
+            None if seen.known.as_ref().is_none_or(is_being_deleted) => {}
             None => {
                 return Err(Failure::refused(format!(
                     "the agent on {label} does not turn to {}: nothing was deleted",
@@ -108,7 +110,7 @@ pub async fn see_further(
             _ => failure,
         })?;
         // The agent is at its own hub: whoever is heard of here is another one.
-        if held.cluster.is_some() && held.agent == Agent::Heard {
+        if held.is_at_work() {
             return Err(Failure::refused(format!(
                 "the agent of a cluster {name:?} is heard of on {}, and is not at work on {label} for that hub: nothing was deleted",
                 hub.label()

@@ -60,6 +60,12 @@ pub struct Detached {
 }
 
 impl Held {
+    /// Whether the agent of a cluster that nobody has begun to delete is heard of.
+    pub(super) fn is_at_work(&self) -> bool {
+        let stays = |cluster: &ManagedCluster| cluster.metadata.deletion_timestamp.is_none();
+        self.agent == Agent::Heard && self.cluster.as_ref().is_some_and(stays)
+    }
+
     /// Whether there is nothing of it.
     pub fn is_empty(&self) -> bool {
         self.cluster.is_none() && self.remaining.is_empty() && self.requests.is_empty() && self.namespace.is_none()

@@ -14,7 +14,7 @@ use ocm_api::names::{annotations, finalizers, namespaces, operators, secrets};
 use ocm_api::work::AppliedManifestResourceMeta;
 use ocm_api::{AppliedManifestWork, Klusterlet, Manifest, ManifestWork};
 use ocm_core::kubeconfig::{HubAddress, Likeness};
-use ocm_core::leave::hub::{Agent, has_joined};
+use ocm_core::leave::hub::has_joined;
 use ocm_core::leave::klusterlet::{self as rules, Known};
 use ocm_core::leave::space::Operator;
 use ocm_core::leave::works::{of_hub, with_their_objects};
@@ -127,6 +127,7 @@ impl Seen {
     pub fn is_empty(&self) -> bool {
         self.known.is_none()
             && self.operator.is_none()
+            && self.applied.is_empty()
             && !self.residue
             && self.held.as_ref().is_none_or(Held::is_empty)
     }
@@ -230,11 +231,13 @@ pub async fn see(
         removed: Vec::new(),
     };
     if let Some(hub) = hub {
-        let name = seen.cluster().or(request.cluster.as_deref());
-        let name = name.ok_or_else(|| {
-            Failure::usage(format!("{label} does not say which cluster it is on its hub"))
-                .hint("kubectl ocm unjoin CLUSTER")
-        })?;
+        let Some(name) = seen.cluster().or(request.cluster.as_deref()) else {
+            if is_passed_over(hub, &seen, &label, &*narrator) {
+                return Ok(seen);
+            }
+            return Err(Failure::usage(format!("{label} does not say which cluster it is on its hub"))
+                .hint("kubectl ocm unjoin CLUSTER"));
+        };
         if let Some(known) = &seen.address {
             is_its_hub(hub, known, &label).await?;
         }
@@ -244,13 +247,13 @@ pub async fn see(
         })?;
         // Without a Klusterlet there is no agent to be mistaken for another one. Of one that is being deleted the operator takes
         // away what says so; and where the hub has no cluster any more, a run that was killed may have begun that.
-        let begun = |known: &Known| known.klusterlet.metadata.deletion_timestamp.is_some() && held.cluster.is_none();
+        let begun = |known: &Known| is_being_deleted(known) && held.cluster.is_none();
         if seen.address.is_none() && seen.known.as_ref().is_some_and(|known| !begun(known)) && !held.is_empty() {
             let sentence = format!("the agent on {label} does not say which hub it belongs to: nothing was deleted");
             return Err(Failure::refused(sentence).hint(Remedy::Detach(name.to_owned())).hint(Remedy::WithoutHub));
         }
         // With the wrong cluster before it, this would take one away whose agent goes on.
-        if seen.known.is_none() && held.cluster.is_some() && held.agent == Agent::Heard {
+        if seen.known.is_none() && held.is_at_work() {
             return Err(Failure::refused(format!(
                 "the agent of cluster {name:?} is heard of on its hub, but {label} has no Klusterlet: nothing was deleted"
             ))
@@ -286,6 +289,19 @@ pub async fn see(
     Ok(seen)
 }
 
+/// Whether a hub is left alone because nothing on the cluster says any more what it is called there, as after a run that has ended
+/// well, or that was killed late: that is told.
+pub(super) fn is_passed_over(hub: &Cluster, seen: &Seen, label: &str, narrator: &dyn Narrator) -> bool {
+    let is_passed_over = seen.known.is_none() && seen.others == 0 && seen.applied.is_empty();
+    if is_passed_over {
+        narrator.tell(Event::warning(format!(
+            "{label} has no Klusterlet that says which cluster it is: {} is not looked at unless you name the cluster",
+            hub.label()
+        )));
+    }
+    is_passed_over
+}
+
 /// What is left of an operator whose Deployment is gone.
 fn residue(beside_hub: bool) -> Vec<Manifest> {
     let mut all = rules::of_operator(beside_hub);
@@ -298,6 +314,10 @@ fn residue(beside_hub: bool) -> Vec<Manifest> {
 
 const fn own_finalizers() -> [&'static str; 2] {
     [finalizers::KLUSTERLET, finalizers::KLUSTERLET_HOSTED]
+}
+
+pub(super) fn is_being_deleted(known: &Known) -> bool {
+    known.klusterlet.metadata.deletion_timestamp.is_some()
 }
 
 fn has_own_finalizers(known: &Known) -> bool {
@@ -343,10 +363,11 @@ async fn records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure>
 /// elsewhere works, they are its.
 async fn left_behind(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
     let all = records(managed).await?;
-    if all.is_empty() || !observe::other_agents(managed, None).await?.is_empty() {
-        return Ok(Vec::new());
+    if all.is_empty() {
+        return Ok(all);
     }
-    Ok(all)
+    let (agents, gone) = (observe::other_agents(managed, None).await?, without_accounts(managed).await?);
+    Ok(if agents.iter().all(|agent| gone.contains(agent)) { all } else { Vec::new() })
 }
 
 /// The hub of an agent: as it was let in, else as it registers.
@@ -447,7 +468,9 @@ fn say_works(seen: &Seen, request: &UnjoinRequest, label: &str) -> Result<(), Fa
     if request.works.is_some() {
         return Ok(());
     }
-    let is_hidden = seen.guest.is_none() && seen.known.as_ref().is_some_and(Known::is_hosted);
+    // A run that was forced and killed has taken away by what the cluster could be reached.
+    let is_begun = request.leaving.force && seen.known.as_ref().is_some_and(is_being_deleted);
+    let is_hidden = seen.guest.is_none() && !is_begun && seen.known.as_ref().is_some_and(Known::is_hosted);
     if seen.applied.is_empty() && !is_hidden {
         return Ok(());
     }
@@ -536,6 +559,12 @@ async fn klusterlet(
     }
     let uid = known.klusterlet.metadata.uid.as_deref().unwrap_or_default();
     narrator.tell(Event::now(format!("{} {}", leaving.verb(), known.told())));
+    if leaving.dry_run == DryRun::No && !has_own_finalizers(known) {
+        // No operator has seen it: it is gone at once, and nothing would say any more that there is a token.
+        for (space, uid) in there.iter().filter(|(space, _)| space == known.agents()) {
+            remove::known(managed, &rules::namespace(space), uid, Dependents::Usual, DryRun::No).await?;
+        }
+    }
     let deleted = remove::known(managed, &manifest, uid, Dependents::Usual, leaving.dry_run).await?;
     if let Outcome::Kept(why) = &deleted.outcome {
         return Err(Failure::new(Reason::Conflict, format!("{} stays: {why}", known.told())).hint(Remedy::RunAgain));
@@ -913,7 +942,12 @@ async fn without_accounts(managed: &Cluster) -> Result<Vec<String>, Failure> {
             Err(failure) if failure.reason == Reason::Forbidden => continue,
             binding => binding?,
         };
-        let space = binding.as_ref().and_then(|binding| binding.pointer("/subjects/0/namespace")?.as_str());
+        // What is left without it gives nobody a right.
+        let Some(binding) = binding else {
+            all.push(klusterlet);
+            continue;
+        };
+        let space = binding.pointer("/subjects/0/namespace").and_then(|space| space.as_str());
         let Some(space) = space else { continue };
         let found = spaces.get_metadata_opt(space).await;
         let found = found.map_err(|error| managed.explain(format_args!("read namespace {space:?}"), error))?;
@@ -936,7 +970,8 @@ async fn definitions(
     let dry_run = leaving.dry_run;
     let own = seen.known.as_ref().filter(|_| dry_run != DryRun::No).map(Known::name);
     let others = observe::other_agents(cluster, own).await?;
-    for (manifest, plural, group) in rules::definitions() {
+    // By the first of them a run that goes on from here sees that something is left: it goes last.
+    for (manifest, plural, group) in rules::definitions().into_iter().rev() {
         // The operator of a hosted Klusterlet has not made that one on the managed cluster.
         if (is_guest && plural == "klusterlets") || apply::read(cluster, &manifest).await?.is_none() {
             continue;

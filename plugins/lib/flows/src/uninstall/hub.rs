@@ -326,10 +326,11 @@ pub async fn uninstall_hub(
     for manifest in rules::of_operator(found.beside_agent) {
         delete(cluster, &manifest, dry_run, here).await?;
     }
-    delete(cluster, &rules::definition(), dry_run, here).await?;
     // Ours, which `uninstall baseline` leaves for those who install it again.
     let approvals = crds::registration_approval_manifest();
     delete(api, &approvals, dry_run, there).await?;
+    // By it a run that goes on from here sees that something is left: it goes last.
+    delete(cluster, &rules::definition(), dry_run, here).await?;
     let mut namespace_kept = match found.beside_agent {
         true => None,
         false => operators_namespace(cluster, Operator::ClusterManager, leaving, narrator, here).await?,
