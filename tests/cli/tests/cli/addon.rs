@@ -310,7 +310,7 @@ fn of_several_configurations_of_a_kind_none_is_dropped() {
         hub(Objects::from([definition, (path, own), cluster("c1"), configmap("a"), configmap("b"), configmap("new")]));
     let of = |name: &str| format!("--config=configmaps/default/{name}");
     let told = [
-        "several configmaps: default/a, default/b: nothing was changed",
+        "several configmaps: default/a, default/b: it was not changed",
         "addon config unset hello --config configmaps/",
     ];
     for words in [
