@@ -69,7 +69,7 @@ fn named(request: &str) -> String {
 
 /// The command that accepts a cluster with these options.
 pub(crate) fn command(cluster: &str, options: &Options) -> String {
-    let Options { settings, chosen: _, fingerprint, replace, reuse_name, without_request, as_registered, cluster_sets } =
+    let Options { settings, fingerprint, replace, reuse_name, without_request, as_registered, cluster_sets, .. } =
         options;
     let mut line = format!("kubectl ocm accept {cluster}");
     let switches = [

@@ -63,6 +63,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         without_request,
         as_registered,
         cluster_sets,
+        ..Options::default()
     };
     let approval = match break_glass {
         Some(reason) => Some(approval(groups, Some(reason), &expires.unwrap_or_else(|| "1h".to_owned()), true)?),

@@ -272,7 +272,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         // The tools of AWS name the context after the cluster.
         options.hub_cluster_arn = cluster.context.clone().filter(|context| context.starts_with("arn:aws:eks:"));
     }
-    let request = flow::Request { options, hub: itself, internal, mode: view.mode(), wait: wait.then_some(timeout) };
+    let request = flow::Request { options, hub: itself, internal, mode: view.mode(), wait, timeout };
     let is_hosted = request.hub.is_some();
     // Of a hosted hub, objects of the same names are on both clusters.
     let each = |cluster: &Cluster, applied: &ocm_core::Applied| match (is_hosted, cluster.role) {

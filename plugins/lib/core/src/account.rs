@@ -94,9 +94,31 @@ pub fn is_token(secret: &ObjectMeta, name: &str) -> bool {
     secret.annotations.as_ref().and_then(|all| all.get(ACCOUNT)).is_some_and(|account| account == name)
 }
 
+/// Whether a token was made before `own`; not where that cannot be told. Another run of the same command may have made a newer
+/// one meanwhile, and be about to hand it over.
+pub fn is_former(secret: &ObjectMeta, own: &ObjectMeta) -> bool {
+    secret.creation_timestamp.as_ref().zip(own.creation_timestamp.as_ref()).is_some_and(|(one, own)| one.0 < own.0)
+}
+
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
     use super::*;
+
+    #[test]
+    fn only_a_token_that_was_made_before_is_a_former_one() {
+        let at = |second| ObjectMeta {
+            creation_timestamp: Some(Time(Timestamp::from_second(second).unwrap())),
+            ..ObjectMeta::default()
+        };
+        assert!(is_former(&at(1), &at(2)));
+        for not in [at(2), at(3), ObjectMeta::default()] {
+            assert!(!is_former(&not, &at(2)));
+        }
+        assert!(!is_former(&at(1), &ObjectMeta::default()));
+    }
 
     #[test]
     fn only_a_namespace_of_ours_is_ours() {

@@ -378,6 +378,57 @@ fn a_cluster_without_a_request_is_accepted_only_when_that_is_said() {
 }
 
 #[test]
+fn of_a_key_that_has_no_request_any_more_a_cluster_is_accepted_whatever_others_ask_for() {
+    let own = key();
+    let named = Options { fingerprint: Some(own.fingerprint()), ..Options::default() };
+    let without = Options { without_request: true, ..named.clone() };
+    let act = Decision::Act { approve: None, stands_on: None, accept: true };
+    assert_eq!(decide_with(&cluster(), &[], &named), Decision::NoRequest);
+    assert_eq!(decide_with(&cluster(), &[], &without), act);
+    // A stranger's request waits on, unapproved.
+    let stranger = asks("stranger", 110, &key());
+    assert_refused(&decide_with(&cluster(), std::slice::from_ref(&stranger), &named), Code::NoSuchKey);
+    assert_eq!(decide_with(&cluster(), std::slice::from_ref(&stranger), &without), act);
+    // One that was approved has a certificate of the name.
+    let granted = [concluded(stranger, "Approved")];
+    assert_refused(&decide_with(&cluster(), &granted, &without), Code::NameTaken);
+    // Somebody else has accepted it meanwhile.
+    let waits = [asks("stranger", 110, &key())];
+    assert_eq!(decide_with(&accepted(), &waits, &without), Decision::Settled { stray: vec![0] });
+    // Its own is decided about as ever.
+    let waits = [asks("own", 110, &own)];
+    assert_eq!(decide_with(&cluster(), &waits, &without), lets_in(0));
+    let denied = [concluded(asks("own", 110, &own), "Denied")];
+    assert_refused(&decide_with(&cluster(), &denied, &without), Code::RequestDenied);
+}
+
+#[test]
+fn a_key_that_the_agent_itself_has_lost_is_in_the_way_of_no_key_and_a_strangers_is() {
+    let (lost, own, stranger) = (key(), key(), key());
+    let granted = |name: &str, key: &Key| concluded(asks(name, 105, key), "Approved");
+    let former = Options { former: vec![lost.fingerprint()], ..naming(&own) };
+    let requests = [granted("lost", &lost), asks("own", 110, &own)];
+    assert_refused(&decide_with(&cluster(), &requests, &naming(&own)), Code::NameTaken);
+    assert_eq!(decide_with(&cluster(), &requests, &former), lets_in(1));
+    let besides = [requests.to_vec(), vec![granted("stranger", &stranger)]].concat();
+    assert_refused(&decide_with(&cluster(), &besides, &former), Code::NameTaken);
+    // Whoever has joined holds a certificate, and has lost nothing.
+    assert_refused(&decide_with(&joined(120), &requests, &former), Code::NameTaken);
+}
+
+#[test]
+fn of_a_cluster_that_is_meant_by_its_uid_no_other_one_gets_its_place() {
+    let mut there = cluster();
+    there.metadata.uid = Some("2".to_owned());
+    let of = |uid: &str| Options { uid: Some(uid.to_owned()), ..Options::default() };
+    let requests = [asks("r", 110, &key())];
+    assert_eq!(decide_with(&there, &requests, &of("2")), lets_in(0));
+    assert_refused(&decide_with(&there, &requests, &of("1")), Code::NameUsedBefore);
+    there.metadata.uid = None;
+    assert_refused(&decide_with(&there, &requests, &of("1")), Code::NameUsedBefore);
+}
+
+#[test]
 fn a_denied_cluster_is_let_in_by_its_name_only() {
     let in_bulk = Options { chosen: Chosen::InBulk, ..Options::default() };
     assert_refused(&decide_with(&denied(), &[], &in_bulk), Code::DeniedBefore);

@@ -7,10 +7,11 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
-use ocm_core::account::{self as rules, is_token};
+use ocm_api::Manifest;
+use ocm_core::account::{self as rules, is_former, is_token};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::plan::{Applied, Mode};
-use ocm_core::{Event, Failure, Narrator, Plan, Reason};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy};
 use ocm_kube::access::{self, Right};
 use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, apply};
@@ -115,35 +116,66 @@ impl<'a> Account<'a> {
         Ok((name, token))
     }
 
-    /// Deletes every token of the account but this one: whoever holds one of them gets in no more.
+    /// Settles on the token of Secret `kept`, which the operator gets with `holder` on the cluster where it runs: former tokens
+    /// are revoked, and whoever holds one of them gets in no more. Where another run of the same command has given the operator
+    /// another token meanwhile, this one is revoked.
     ///
     /// # Errors
-    /// The failure of a request.
-    pub(crate) async fn revoke_all_but(&self, kept: &str, narrator: &dyn Narrator) -> Result<(), Failure> {
-        let secrets = self.secrets();
+    /// [`Reason::Conflict`] where another run has revoked the token that the operator holds; the failure of a request.
+    pub(crate) async fn settle(
+        &self,
+        kept: &str,
+        (cluster, holder): (&Cluster, &Manifest),
+        narrator: &dyn Narrator,
+    ) -> Result<(), Failure> {
+        let is_held = async || {
+            let live = apply::read(cluster, holder).await?;
+            Ok::<bool, Failure>(live.is_some_and(|live| live["data"] == holder.body()["data"]))
+        };
         let explained = |error| self.cluster.explain("revoke tokens of the operator's account", error);
-        let all = secrets.list_metadata(&ListParams::default()).await.map_err(explained)?.items;
-        let old = all
-            .into_iter()
-            .map(|secret| secret.metadata)
-            .filter(|secret| is_token(secret, &self.name) && secret.name.as_deref().is_some_and(|name| name != kept));
+        let all = self.secrets().list_metadata(&ListParams::default()).await.map_err(explained)?.items;
+        let all = all.into_iter().map(|secret| secret.metadata).filter(|secret| is_token(secret, &self.name));
+        let (own, others): (Vec<ObjectMeta>, Vec<ObjectMeta>) =
+            all.partition(|secret| secret.name.as_deref() == Some(kept));
+        let held = is_held().await?;
+        let Some(own) = own.into_iter().next() else { return if held { Err(self.is_taken()) } else { Ok(()) } };
+        if !held {
+            return self.revoke([own]).await.map(drop);
+        }
+        let revoked = self.revoke(others.into_iter().filter(|secret| is_former(secret, &own))).await?;
+        if revoked > 0 {
+            narrator
+                .tell(Event::note(format!("the former token of the operator's account on {} was revoked", self.what)));
+            // Nobody gets one that was revoked just now.
+            if !is_held().await? {
+                return Err(self.is_taken());
+            }
+        }
+        Ok(())
+    }
+
+    /// Another run of the same command works at the same account.
+    fn is_taken(&self) -> Failure {
+        let sentence = format!("somebody else gives the operator another token for {} at the same time", self.what);
+        Failure::new(Reason::Conflict, sentence).hint(Remedy::RunAgain)
+    }
+
+    /// Deletes tokens, and says how many.
+    async fn revoke(&self, tokens: impl IntoIterator<Item = ObjectMeta>) -> Result<usize, Failure> {
+        let secrets = self.secrets();
         let mut revoked = 0;
-        for secret in old {
+        for secret in tokens {
             let pinned = Preconditions { uid: secret.uid, resource_version: None };
             let params = DeleteParams { preconditions: Some(pinned), ..DeleteParams::default() };
             match secrets.delete(secret.name.as_deref().unwrap_or_default(), &params).await {
                 Ok(_) => revoked += 1,
                 Err(error) => match ocm_kube::explain(&error).reason {
                     Reason::NotFound | Reason::Conflict => {}
-                    _ => return Err(explained(error)),
+                    _ => return Err(self.cluster.explain("revoke tokens of the operator's account", error)),
                 },
             }
         }
-        if revoked > 0 {
-            narrator
-                .tell(Event::note(format!("the former token of the operator's account on {} was revoked", self.what)));
-        }
-        Ok(())
+        Ok(revoked)
     }
 
     fn secrets(&self) -> Api<Secret> {

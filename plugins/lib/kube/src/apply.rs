@@ -10,7 +10,7 @@ use ocm_api::Manifest;
 use ocm_core::plan::{Applied, Outcome, without_bookkeeping};
 use ocm_core::reconcile::{Reconciled, is_applied, reconcile, taken_over};
 use ocm_core::written::replacement;
-use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason, Remedy};
 use serde_json::{Value, json};
 
 use crate::Cluster;
@@ -52,7 +52,8 @@ pub async fn read(cluster: &Cluster, manifest: &Manifest) -> Result<Option<Value
 /// exactly the version that was read; if the object has changed since, all begins anew.
 ///
 /// # Errors
-/// The failure of the request, naming the object. [`Reason::Conflict`] of an object that changes all the time.
+/// The failure of the request, naming the object. [`Reason::Conflict`] of an object that changes all the time, or is being
+/// deleted.
 pub async fn one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Result<Applied, Failure> {
     until_unchanged(async || try_on(cluster, manifest, read(cluster, manifest).await?, dry_run).await).await
 }
@@ -163,6 +164,7 @@ async fn from(
 /// # Errors
 /// The failure of a request, naming the object. [`Reason::Conflict`] if it is not any more what was looked at.
 pub async fn over(cluster: &Cluster, manifest: &Manifest, live: Value, dry_run: DryRun) -> Result<Applied, Failure> {
+    must_stay(manifest, Some(&live))?;
     let patch = match dry_run {
         DryRun::Client => {
             let (manifest, after) = (manifest.clone(), manifest.body().clone());
@@ -199,6 +201,7 @@ async fn change(cluster: &Cluster, manifest: Manifest, live: Value, dry_run: Dry
         let (manifest, before) = (manifest.clone(), Some(live.clone()));
         Ok(Tried::Applied(Box::new(Applied { manifest, outcome, before, after })))
     };
+    must_stay(&manifest, Some(&live))?;
     if manifest.body()["spec"] == live["spec"] {
         return done(Outcome::Unchanged, live.clone());
     }
@@ -212,6 +215,19 @@ async fn change(cluster: &Cluster, manifest: Manifest, live: Value, dry_run: Dry
     match api(cluster, &manifest).patch(manifest.name(), &params, &Patch::Merge(patch)).await {
         Ok(after) => done(Outcome::Configured, to_value(&after)?),
         Err(error) => refused(cluster, "change", &manifest, error),
+    }
+}
+
+/// Refuses an object that is being deleted: what is written to it goes with it, and nothing would be left of it.
+///
+/// # Errors
+/// [`Reason::Conflict`].
+pub fn must_stay(manifest: &Manifest, live: Option<&Value>) -> Result<(), Failure> {
+    match live.and_then(|live| live.pointer("/metadata/deletionTimestamp")) {
+        None | Some(Value::Null) => Ok(()),
+        Some(_) => Err(Failure::new(Reason::Conflict, format!("{} is being deleted", manifest.reference()))
+            .because("what is written to it now goes with it")
+            .hint(Remedy::RunAgain)),
     }
 }
 
@@ -229,6 +245,7 @@ async fn try_on(
     dry_run: DryRun,
 ) -> Result<Tried, Failure> {
     let done = |applied| Ok(Tried::Applied(Box::new(applied)));
+    must_stay(manifest, before.as_ref())?;
     let manifest = match reconcile(manifest, before.as_ref()) {
         Reconciled::Apply(manifest) => manifest,
         Reconciled::Keep(reason) => {
@@ -423,6 +440,19 @@ mod tests {
         assert!(!answer(409, "Conflict", "FieldManagerConflict"));
         assert!(!answer(409, "AlreadyExists", ""));
         assert!(!answer(422, "Invalid", ""));
+    }
+
+    #[test]
+    fn nothing_is_written_to_what_is_being_deleted() {
+        let binding: k8s_openapi::api::rbac::v1::ClusterRoleBinding =
+            serde_json::from_value(binding("1", &[])).unwrap();
+        let manifest = Manifest::of(&binding);
+        let live = |deleted: Value| json!({"metadata": {"name": "b", "deletionTimestamp": deleted}});
+        assert_eq!(must_stay(&manifest, None), Ok(()));
+        assert_eq!(must_stay(&manifest, Some(&live(Value::Null))), Ok(()));
+        let failure = must_stay(&manifest, Some(&live(json!("2026-01-01T00:00:00Z")))).unwrap_err();
+        assert_eq!(failure.reason, Reason::Conflict);
+        assert!(failure.message.ends_with("is being deleted"), "{failure}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 
 use kube::client::UpgradeConnectionError;
 use kube::core::Status;
-use ocm_core::{Failure, Reason};
+use ocm_core::{Failure, Reason, Remedy};
 use ocm_net::proxy::ProxyName;
 use ocm_net::tls_failure;
 use rustls::Error as TlsError;
@@ -49,6 +49,11 @@ fn api(status: &Status) -> Failure {
     match status.code {
         401 => Failure::new(Reason::Unauthorized, "the cluster does not accept the credentials")
             .hint("they may have expired: log in again, or name another user or context"),
+        // Rights are not what is missing: the namespace lifecycle admission says so of everybody.
+        403 if is_leaving(status) => {
+            said(Reason::Busy, "its namespace is being deleted, and nothing is created in it any more")
+                .hint(Remedy::RunAgain)
+        }
         403 => said(Reason::Forbidden, "permission denied")
             .hint("docs/reference/rbac.md lists a ClusterRole per command; ask an administrator to bind it"),
         404 => said(Reason::NotFound, "not found"),
@@ -57,6 +62,13 @@ fn api(status: &Status) -> Failure {
         429 | 500..=599 => said(Reason::Busy, "the cluster cannot answer now"),
         code => said(Reason::Other, &format!("the cluster answered with HTTP {code}")),
     }
+}
+
+/// Whether something was to be created in a namespace that is being deleted. Upstream: `NamespaceTerminatingCause` of
+/// `k8s.io/api/core/v1`.
+fn is_leaving(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 fn connection(error: &(dyn StdError + 'static)) -> Failure {
@@ -128,6 +140,8 @@ fn chain<'e>(error: &'e (dyn StdError + 'static)) -> Vec<&'e (dyn StdError + 'st
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn reason_of(code: u16, message: &str) -> Reason {
@@ -147,6 +161,22 @@ mod tests {
         assert_eq!(reason_of(409, of_policy), Reason::Conflict);
         assert_eq!(reason_of(500, "failed calling webhook \"w\": connection refused"), Reason::Busy);
         assert_eq!(reason_of(503, ""), Reason::Busy);
+    }
+
+    #[test]
+    fn who_creates_in_a_namespace_that_is_being_deleted_lacks_no_rights() {
+        let status = |cause: &str| -> Status {
+            serde_json::from_value(json!({
+                "status": "Failure", "code": 403, "reason": "Forbidden",
+                "message": "secrets \"s\" is forbidden: unable to create new content in namespace n because it is being terminated",
+                "details": {"name": "s", "kind": "secrets", "causes": [{"reason": cause, "field": "metadata.namespace"}]},
+            }))
+            .unwrap()
+        };
+        let of = |cause| explain(&kube::Error::Api(Box::new(status(cause))));
+        let leaving = of("NamespaceTerminating");
+        assert_eq!((leaving.reason, leaving.hints.len()), (Reason::Busy, 1), "{leaving}");
+        assert_eq!(of("Other").reason, Reason::Forbidden);
     }
 
     #[test]

@@ -187,6 +187,28 @@ fn an_add_on_is_made_of_files_and_its_configuration_is_told() {
         .collect();
     assert_eq!(defaults, [&json!({"name": "made-0.0.2"})], "{live}");
 
+    // Nothing is written to one that is being deleted.
+    let on_day = ["managedclusteraddon", "made", "--namespace=day"];
+    let patched = |finalizers: Vec<Value>| {
+        let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
+        let words = [&["patch"], &on_day[..], &["--type=merge", "--patch", &patch]].concat();
+        hub().kubectl(&words).is_ok()
+    };
+    let finalizers = || object(hub(), &on_day)["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let kept = json!("example.com/kept");
+    assert!(patched(finalizers().into_iter().chain([kept.clone()]).collect()), "it is patched");
+    hub().kubectl(&[&["delete"], &on_day[..], &["--wait=false"]].concat()).expect("it is being deleted");
+    for how in [&[][..], &["--dry-run"], &["--dry-run=server"], &["--wait"]] {
+        ends(&addon(&[&enable[..], how].concat()), 1, &["made is being deleted", "goes with it"]);
+    }
+    // The hub takes its own off meanwhile.
+    let lets_go = || patched(finalizers().into_iter().filter(|one| *one != kept).collect());
+    until_within(SLOW, "it is patched", String::new, lets_go);
+    let ended = [&["wait", "--for=delete"], &on_day[..], &["--timeout=120s"]].concat();
+    hub().kubectl(&ended).expect("it goes");
+    ends(&addon(&enable), 0, &["made -n day created"]);
+    until_within(SLOW, "its objects are on the cluster", String::new, has_agent);
+
     // It goes after no cluster has it.
     ends(&addon(&["delete", "made", "--yes"]), 3, &["cluster \"day\" has add-on \"made\"", "--force"]);
     ends(&addon(&["disable", "made", "--clusters=day", "--yes"]), 0, &["made -n day deleted"]);

@@ -15,7 +15,7 @@ use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::manifests::apply_client_side;
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, kubectl_ocm, run, until_within};
+use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
 use serde_json::{Value, json};
 
 /// How long agents may take to start or to end: a pod that is asked to end while it starts gets half a minute alone for that.
@@ -86,6 +86,22 @@ fn short_lease(name: &str) {
     sleep(Duration::from_secs(3));
 }
 
+/// Makes a namespace that is being deleted and does not go, until what is returned lets it.
+fn hold(cluster: &Cluster, namespace: &str) -> impl FnOnce() {
+    cluster.kubectl(&["create", "namespace", namespace]).expect("it is made");
+    let held = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "held", "namespace": namespace, "finalizers": ["example.com/held"]}});
+    apply_client_side(cluster, "held", &held);
+    cluster.kubectl(&["delete", "namespace", namespace, "--wait=false"]).expect("it is being deleted");
+    move || {
+        let within = format!("--namespace={namespace}");
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        cluster.kubectl(&["patch", "configmap", "held", &within, "--type=merge", "--patch", patch]).expect("patched");
+        let named = format!("namespace/{namespace}");
+        cluster.kubectl(&["wait", "--for=delete", &named, "--timeout=60s"]).expect("it goes");
+    }
+}
+
 #[test]
 fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     let _alone = alone();
@@ -93,6 +109,16 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     let cluster = Cluster::start(&Spec::node("leaving")).expect("a cluster");
     let access = hub_access(hub);
     let before = (sweep(&cluster), sweep(hub));
+    // What is created in a namespace that is being deleted would go with it.
+    let release = hold(&cluster, "open-cluster-management");
+    let said = join(&cluster, "leaving", &[&access, "--timeout=3s"]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("until namespace open-cluster-management of the earlier agent is gone"), "{said:?}");
+    let said = join(&cluster, "leaving", &[&access, "--dry-run=server"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("namespace/open-cluster-management is being deleted"), "{said:?}");
+    release();
+    nothing_stays(&cluster, &before.0);
     joined(&cluster, "leaving");
     work(hub, "leaving", "late", "90");
     work(hub, "leaving", "early", "1");
@@ -378,6 +404,23 @@ fn a_hub_becomes_a_plain_cluster_again() {
         assert_eq!(said.code, Some(0), "{said:?}");
     };
     install(&["hub", "--wait", &bundle]);
+    // A run that was killed left it to an operator that is gone: nothing is upgraded, and the hub is made anew when that has
+    // come to its end.
+    let uid = || object(&hub, &["clustermanager", "cluster-manager"])["metadata"]["uid"].clone();
+    let former = uid();
+    let operator = ["deployment", "cluster-manager", "--namespace=open-cluster-management", "--cascade=foreground"];
+    hub.kubectl(&[&["delete"], &operator[..], &["--wait"]].concat()).expect("it goes");
+    hub.kubectl(&["delete", "clustermanager", "cluster-manager", "--wait=false"]).expect("it is being deleted");
+    let said = run(kubectl_ocm("upgrade", hub.kubeconfig()).args(["hub", &bundle]));
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.stderr.contains("ClusterManager \"cluster-manager\" is being deleted"), "{said:?}");
+    let said = run(kubectl_ocm("install", hub.kubeconfig()).args(["hub", "--dry-run=server", &bundle]));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("cluster-manager is being deleted"), "{said:?}");
+    let said = run(kubectl_ocm("install", hub.kubeconfig()).args(["hub", "--wait", &bundle]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("it is put back first"), "{said:?}");
+    assert_ne!(uid(), former);
     install(&["baseline", "--wait"]);
     let said =
         run(kubectl_ocm("token", hub.kubeconfig()).args(["create", "--kind=bootstrap", "--cluster-set=default"]));

@@ -22,11 +22,16 @@ pub struct Options {
     pub chosen: Chosen,
     /// The fingerprint of the request that is meant, `sha256:` and 64 hex digits.
     pub fingerprint: Option<String>,
+    /// Keys of the agent that is meant which were approved before and which it has lost: they stand in the way of no key.
+    pub former: Vec<String>,
+    /// UID of the managed cluster that is meant; none: whichever has the name.
+    pub uid: Option<String>,
     /// Whether a name that another key holds may go to the one that asks.
     pub replace: bool,
     /// Whether a name that was used before may be used again.
     pub reuse_name: bool,
-    /// Whether a cluster is accepted though the hub has no request of it any more.
+    /// Whether a cluster is accepted though the hub has no request of it any more; where a key is meant, of that key, and
+    /// whatever others ask for.
     pub without_request: bool,
     /// Whether labels, taints and the like that the cluster was registered with are meant.
     pub as_registered: bool,
@@ -81,6 +86,10 @@ pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
     };
     if let Some(violation) = name::check(name, &[]).or_else(|| claim::namespace(name, found.namespace)) {
         return Refusal::new(violation.code, violation.detail, Help::OtherName).into();
+    }
+    if options.uid.is_some() && options.uid != cluster.metadata.uid {
+        let detail = "another managed cluster than the one that is meant has the name";
+        return Refusal::new(Code::NameUsedBefore, detail, Help::Again).into();
     }
     let facts = claim::Facts {
         name,
@@ -158,6 +167,13 @@ impl<'a> Case<'a> {
         self.requests.iter().filter_map(|(_, request)| self.claimant(request))
     }
 
+    /// The same without the agent's own former keys.
+    fn claimants_but_former(&self) -> impl Iterator<Item = Claimant<'a>> + Clone {
+        let is_former = |request: &Request| request.fingerprint().is_some_and(|key| self.options.former.contains(&key));
+        let others = self.requests.iter().filter(move |(_, request)| !is_former(request));
+        others.filter_map(|(_, request)| self.claimant(request))
+    }
+
     fn claimant(&self, request: &'a Request) -> Option<Claimant<'a>> {
         let key = request.key_digest().unwrap_or_default();
         claim::claimant(&request.facts(), key, self.state(request), self.name, &self.settings)
@@ -201,7 +217,10 @@ impl<'a> Case<'a> {
             };
         }
         let pending: Vec<Indexed<'a>> = self.pending().collect();
-        if pending.is_empty() && !self.holder.accepted {
+        if self.options.without_request && self.holder.accepted {
+            return Decision::Settled { stray: pending.into_iter().map(|(index, _)| index).collect() };
+        }
+        if (pending.is_empty() || self.options.without_request) && !self.holder.accepted {
             return self.without_pending(&is_meant);
         }
         let detail = format!("no pending request has the key {wanted}");
@@ -259,7 +278,7 @@ impl<'a> Case<'a> {
         let violation = match (self.options.replace, &self.options.fingerprint) {
             (false, None) => self.rivals(request),
             // Who names a key has chosen among those that wait, and who gives the name away says to whom.
-            (false, Some(_)) => claim::taken(&self.holder, key, self.claimants()),
+            (false, Some(_)) => claim::taken(&self.holder, key, self.claimants_but_former()),
             (true, None) => claim::contested(key, self.claimants()),
             (true, Some(_)) => None,
         };
@@ -357,7 +376,16 @@ impl<'a> Case<'a> {
             _ => {}
         }
         if self.options.fingerprint.is_some() {
-            return Decision::NoRequest;
+            // Whoever holds another certificate of the name would be let in with the one that is meant.
+            let others = keys(self.granted_now());
+            return match (self.options.without_request, others.is_empty()) {
+                (false, _) => Decision::NoRequest,
+                (true, true) => act(None),
+                (true, false) => {
+                    let detail = "another key was approved for this name";
+                    Refusal::new(Code::NameTaken, detail, Help::NameKey(others)).into()
+                }
+            };
         }
         if let Some(identity) = registration::aws_identity(self.cluster) {
             return match identity {

@@ -116,6 +116,17 @@ impl Agent {
         }
     }
 
+    /// The keys but `key` that were approved among these requests and that the agent itself had before, and has lost: it asked
+    /// with the token that was made for it alone.
+    pub fn former_keys(&self, key: &str, credential: &Credential, requests: &[Request]) -> Vec<String> {
+        if !matches!(credential, Credential::Id { exclusive: true, .. }) {
+            return Vec::new();
+        }
+        let is_granted = |request: &&Request| matches!(request.state, State::Approved | State::Issued);
+        let own = requests.iter().filter(is_granted).filter(|request| self.made(credential, request) == Some(true));
+        own.filter_map(Request::fingerprint).filter(|own| own != key).collect()
+    }
+
     /// The key of the agent among everything that was asked for in the cluster's name. `logged` are the requests that its log
     /// says that it has made, which count over gRPC alone.
     pub fn own_key(&self, credential: &Credential, requests: &[Request], logged: &[LoggedRequest]) -> OwnKey {
@@ -250,6 +261,24 @@ mod tests {
         // With the same token for another cluster: not for this one.
         let other = Agent { cluster: "c2".to_owned(), ..agent() };
         assert_eq!(other.own_key(&token(true), &all, &[]), OwnKey::NotYet);
+    }
+
+    #[test]
+    fn a_key_that_was_approved_is_the_agents_former_one_only_with_its_own_token() {
+        let approved = |name: &str, credential| {
+            let mut request = asked(name, name, credential, 1);
+            request.state = State::Approved;
+            request
+        };
+        let new = asked("new", "a1", Some("JTI=1"), 2);
+        let key = new.fingerprint().unwrap();
+        let (own, strange, unnoted) =
+            (approved("a2", Some("JTI=1")), approved("a3", Some("JTI=2")), approved("a4", None));
+        let former = vec![own.fingerprint().unwrap()];
+        let all = [new, own, strange, unnoted, asked("waits", "a5", Some("JTI=1"), 1)];
+        assert_eq!(agent().former_keys(&key, &token(true), &all), former);
+        assert!(agent().former_keys(&key, &token(false), &all).is_empty(), "others may hold the token");
+        assert!(agent().former_keys(&former[0], &token(true), &all[..2]).is_empty());
     }
 
     #[test]

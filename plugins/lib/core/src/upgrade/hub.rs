@@ -37,6 +37,13 @@ pub fn plan(live: &Live, bundle: &Bundle, source: &Source, label: &str) -> Resul
     let Some(manager) = &live.cluster_manager else {
         return Err(Failure::refused(format!("there is no ClusterManager: {label} is no hub")).hint(Remedy::NameHub));
     };
+    let name = manager.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    if manager.pointer("/metadata/deletionTimestamp").is_some_and(|deleted| !deleted.is_null()) {
+        return Err(Failure::refused(format!(
+            "ClusterManager {name:?} is being deleted: nothing was changed ({label})"
+        ))
+        .hint("when it is gone, install the hub anew: kubectl ocm install hub"));
+    }
     if live.operator.is_none() {
         return Err(Failure::refused(format!(
             "the hub's operator, Deployment open-cluster-management/cluster-manager, is not there: nothing was changed ({label})"
@@ -46,7 +53,6 @@ pub fn plan(live: &Live, bundle: &Bundle, source: &Source, label: &str) -> Resul
     let Source { registry, digests } = source.clone();
     let options = Options { bundle: Some(bundle.clone()), registry, digests, ..Options::default() };
     let images = Images::of(&options, live);
-    let name = manager.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let mut spec = json!({});
     let (mut wanted, mut moved) = (Vec::new(), Vec::new());
     for component in Component::ALL {
@@ -107,6 +113,14 @@ mod tests {
                     "args": ["/registration-operator", "hub", "-v=4"]}]}}}})),
             nodes: None,
         }
+    }
+
+    #[test]
+    fn a_hub_that_is_being_deleted_is_not_upgraded() {
+        let mut live = live();
+        live.cluster_manager.as_mut().unwrap()["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        let failure = plan(&live, &bundle(), &Source::default(), "context \"h\"").unwrap_err();
+        assert!(failure.message.contains("\"mine\" is being deleted"), "{failure}");
     }
 
     #[test]

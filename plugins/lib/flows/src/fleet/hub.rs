@@ -28,7 +28,8 @@ pub(super) async fn install(
         hub: None,
         internal: false,
         mode: request.mode,
-        wait: Some(request.timeout),
+        wait: true,
+        timeout: request.timeout,
     };
     let mut row = Row { label: hub.label(), ..Row::default() };
     let installed = match install::install(hub, &wanted, &narrator, |_, _| ()).await {

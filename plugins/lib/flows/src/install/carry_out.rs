@@ -1,6 +1,6 @@
 //! From options to a hub.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ocm_core::install::{self, HubMode, Installation, Live, Options, OptionsError};
 use ocm_core::plan::{Applied, Mode};
@@ -8,7 +8,7 @@ use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::{Cluster, access, apply};
 
 use super::hosted::{self, Hub};
-use super::{health, preflight, survey};
+use super::{former, health, preflight, survey};
 
 /// What is wanted.
 #[derive(Clone)]
@@ -21,8 +21,10 @@ pub struct Request {
     pub internal: bool,
     /// What is done with the plan.
     pub mode: Mode,
-    /// Wait until the hub is usable, for so long.
-    pub wait: Option<Duration>,
+    /// Wait until the hub is usable.
+    pub wait: bool,
+    /// How long everything that is waited for may take.
+    pub timeout: Duration,
 }
 
 /// What an installation came to.
@@ -92,12 +94,12 @@ pub async fn install(
             apply::plan(cluster, &installation.plan, mode.dry_run(), narrator, here).await?
         }
     };
-    let usable = match request.wait.filter(|_| mode.changes()) {
-        Some(timeout) => {
+    let usable = match request.wait && mode.changes() {
+        true => {
             let api = hub.as_ref().map(|hub| hub.account.cluster);
-            Some(health::usable(cluster, api, &installation.hub, timeout, narrator).await)
+            Some(health::usable(cluster, api, &installation.hub, request.timeout, narrator).await)
         }
-        None => None,
+        false => None,
     };
     Ok(Installed { installation, applied, usable })
 }
@@ -121,14 +123,15 @@ async fn both(
     let (mut plan, mut kept) = (installation.plan.clone(), None);
     if mode.changes() {
         let (secret, token) = hub.account.token(narrator).await?;
-        plan.replace(install::hosted::secret(&installation.hub, &hub.kubeconfig(Some(&token))));
-        kept = Some(secret);
+        let holder = install::hosted::secret(&installation.hub, &hub.kubeconfig(Some(&token)));
+        plan.replace(holder.clone());
+        kept = Some((secret, holder));
     }
     let here = |applied: &Applied| each(cluster, applied);
     applied.extend(apply::plan(cluster, &plan, mode.dry_run(), narrator, here).await?);
     // The operator has the new one now.
-    if let Some(kept) = kept {
-        hub.account.revoke_all_but(&kept, narrator).await?;
+    if let Some((secret, holder)) = kept {
+        hub.account.settle(&secret, (cluster, &holder), narrator).await?;
     }
     Ok(applied)
 }
@@ -151,7 +154,9 @@ async fn prepare<'a>(
 ) -> Result<(Installation, Option<Hub<'a>>), InstallError> {
     let Request { options, hub, internal, .. } = request;
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
-    let live = match survey::survey(cluster).await {
+    let deadline = Instant::now() + request.timeout;
+    let (live, mut parts) = futures::join!(survey::survey(cluster), former::parts(cluster));
+    let mut live = match live {
         Err(failure) if failure.reason == Reason::Forbidden => {
             // Whoever may not even look lacks more than that: all of it is named at once.
             let plan = install::plan(options, &Live::default())?.plan;
@@ -160,6 +165,11 @@ async fn prepare<'a>(
         }
         live => live?,
     };
+    while request.mode.changes() && former::gone(cluster, (&live, &parts), options, deadline, narrator).await? {
+        // What was read of the former hub went with it.
+        let (again, there) = futures::join!(survey::survey(cluster), former::parts(cluster));
+        (live, parts) = (again?, there);
+    }
     let mode = install::hosted::mode(options, &live)?;
     let (mut options, mut found) = (options.clone(), None);
     match (mode, hub) {

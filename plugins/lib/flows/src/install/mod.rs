@@ -1,7 +1,7 @@
 //! `install hub`, `install baseline`, `install policy-engine`.
 //!
 //! ```text
-//! Options ─▶ survey (what is there) ─▶ plan ─▶ render · diff · dry run
+//! Options ─▶ survey (what is there) ─▶ former (what is being deleted) ─▶ plan ─▶ render · diff · dry run
 //!                                        └──▶ preflight ─▶ apply ─▶ usable (health)
 //! ```
 
@@ -9,6 +9,7 @@ mod asking;
 mod baseline;
 mod carry_out;
 mod cert_manager;
+mod former;
 mod health;
 pub(crate) mod hosted;
 mod policy_engine;

@@ -14,7 +14,7 @@ use ocm_core::{Event, Failure, Narrator, Plan, Remedy, Silent};
 use ocm_kube::{Cluster, apply};
 
 use super::bootstrap::credential_of;
-use super::handover::Handover;
+use super::handover::{self, Handover};
 use super::hub_access::TrustedBy;
 use super::prepare::prepare;
 use super::prepared::Prepared;
@@ -138,8 +138,9 @@ async fn carry_out(
     if let Some(guest) = guest {
         applied = guest.account.make(request.mode, narrator, &mut each).await?;
         let (secret, token) = guest.account.token(narrator).await?;
-        plan.replace(join::external_secret(&survey.names.namespace, &guest.kubeconfig(&token)));
-        kept = Some((guest, secret));
+        let holder = join::external_secret(&survey.names.namespace, &guest.kubeconfig(&token));
+        plan.replace(holder.clone());
+        kept = Some((guest, secret, holder));
     }
     survey::clear(managed, &survey.stale, narrator).await;
     let here = |applied: &Applied| each(managed, applied);
@@ -153,8 +154,8 @@ async fn carry_out(
     }
     tidy::tidy(managed, survey, *by_grpc, narrator).await?;
     // The operator has the new one now.
-    if let Some((guest, secret)) = kept {
-        guest.account.revoke_all_but(&secret, narrator).await?;
+    if let Some((guest, secret, holder)) = kept {
+        guest.account.settle(&secret, (managed, &holder), narrator).await?;
     }
     Ok(applied)
 }
@@ -209,7 +210,7 @@ async fn follow(
             // This key and no other: whoever holds a token can ask in the name of any cluster.
             // It is the agent that was just installed: who used the name before was said before. Of a cluster that has joined
             // the name goes from the agent's former key to its new one, if the hub itself says that the former one is of the name.
-            let replace = match handover {
+            let (replace, mut uid) = match handover {
                 Some(Handover::ByPerson(why)) => {
                     return Err(Failure::refused(format!(
                         "the hub says that {name} has joined, and the key {} with which its agent asks for a new certificate was not \
@@ -218,19 +219,39 @@ async fn follow(
                     ))
                     .hint(Remedy::ReplaceKey(name.clone(), own.key)));
                 }
-                Some(Handover::ByItself(uid)) => {
-                    let there = hub.cluster(name).await?.and_then(|cluster| cluster.metadata.uid);
-                    if there.as_ref() != Some(uid) {
-                        return Err(Failure::refused(format!(
-                            "managed cluster {name:?} is not the one any more that the cluster had joined as, so no key was approved"
-                        ))
-                        .hint(Remedy::SeeRequests(name.clone())));
-                    }
-                    true
-                }
-                None => false,
+                Some(Handover::ByItself(uid)) => (true, Some(uid.clone())),
+                None => (false, None),
             };
-            let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, replace, ..accept.clone() };
+            // A run that was killed may have approved it, and approved requests are cleaned up. Then the hub says whose
+            // certificate it is that the agent holds.
+            let without_request = !own.is_known && handover.is_none();
+            if without_request {
+                let doubt = match handover::of(managed, hub, survey, name).await? {
+                    Handover::ByPerson(why) => Some(why),
+                    Handover::ByItself(its) => {
+                        let others = hub.noted_others(name, &its, &own.key).await?;
+                        uid = Some(its);
+                        others.then(|| "the hub has noted another key of it besides".to_owned())
+                    }
+                };
+                if let Some(why) = doubt {
+                    return Err(Failure::refused(format!(
+                        "the hub has no request of the key {} whose certificate the agent of {name} holds, so {name} was not \
+                         accepted: {why}",
+                        own.key
+                    ))
+                    .hint(Remedy::SeeRequests(name.clone())));
+                }
+            }
+            let accept = AcceptOptions {
+                fingerprint: Some(own.key),
+                former: own.former,
+                uid,
+                reuse_name: true,
+                replace,
+                without_request,
+                ..accept.clone()
+            };
             // The acceptance is the last that is written to it.
             incomplete = session::lacks_webhooks(admin).await?.then_some(admin);
             crate::accept::when_asked(admin, name, &accept, deadline, narrator.clone()).await?;

@@ -33,6 +33,10 @@ pub(super) struct OwnRequest {
     pub(super) key: String,
     /// Whether the hub accepts the cluster and has nothing of this key to decide.
     pub(super) settled: bool,
+    /// Whether the hub has a request of this key.
+    pub(super) is_known: bool,
+    /// The keys that were approved for the agent itself before, and that it has lost.
+    pub(super) former: Vec<String>,
 }
 
 pub(super) struct Follower<'a> {
@@ -172,6 +176,7 @@ impl Follower<'_> {
                 _ => Ok(Vec::new()),
             };
             let mut requests = requests?;
+            let all = requests.clone();
             if self.anew.is_some() {
                 // Of those it had certificates before.
                 requests.retain(|request| request.state != State::Issued);
@@ -198,7 +203,9 @@ impl Follower<'_> {
                         request.state == State::Pending && request.fingerprint().as_ref() == Some(&key)
                     };
                     let settled = accepted && !requests.iter().any(asks);
-                    Ok(Check::Ready(OwnRequest { key, settled }))
+                    let is_known = all.iter().any(|request| request.fingerprint().as_ref() == Some(&key));
+                    let former = agent.former_keys(&key, &self.credential, &all);
+                    Ok(Check::Ready(OwnRequest { key, settled, is_known, former }))
                 }
                 OwnKey::NotYet => {
                     let others = match strangers.is_empty() {

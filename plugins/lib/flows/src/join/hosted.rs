@@ -10,6 +10,8 @@ use ocm_core::{Failure, Narrator, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
+use super::request::Request;
+use super::survey::{leaving, old_namespaces_gone};
 use crate::account::{Account, address};
 use crate::observe::managed as observe;
 
@@ -24,7 +26,7 @@ pub(super) struct Guest<'a> {
     pub(super) address: HubAddress,
 }
 
-/// Looks at the managed cluster. Nothing is changed yet. `internal`: pods take the address that it publishes.
+/// Looks at the managed cluster. Nothing is changed yet; what an earlier account there leaves is waited for until it is gone.
 ///
 /// # Errors
 /// A refusal where it has an agent of its own or of another Klusterlet, or a foreign namespace is in the way; when pods
@@ -32,7 +34,7 @@ pub(super) struct Guest<'a> {
 pub(super) async fn look<'a>(
     cluster: &'a Cluster,
     klusterlet: &str,
-    internal: bool,
+    request: &Request,
     narrator: &dyn Narrator,
 ) -> Result<Guest<'a>, Failure> {
     let spaces: Api<Namespace> = Api::all(cluster.client.clone());
@@ -40,7 +42,7 @@ pub(super) async fn look<'a>(
         observe::klusterlets(cluster),
         observe::other_agents(cluster, Some(klusterlet)),
         spaces.get_metadata_opt(klusterlet),
-        address(cluster, WHAT, internal, narrator),
+        address(cluster, WHAT, request.internal_managed, narrator),
     );
     let label = cluster.label();
     if let Some(name) = own(&klusterlets?).next().and_then(|own| own.metadata.name.as_deref()) {
@@ -58,12 +60,15 @@ pub(super) async fn look<'a>(
         .hint("take that Klusterlet away where it is first"));
     }
     let space = space.map_err(|error| cluster.explain(format_args!("read namespace {klusterlet:?}"), error))?;
-    if space.is_some_and(|space| !is_ours(&space.metadata)) {
+    if space.as_ref().is_some_and(|space| !is_ours(&space.metadata)) {
         return Err(Failure::refused(format!(
             "{label} has a namespace {klusterlet:?} that is somebody else's, and the account of the operator would be in it; \
              nothing was changed"
         ))
         .hint("choose another name for the cluster"));
+    }
+    if let (Some(name), true) = (space.and_then(leaving), request.mode.changes()) {
+        old_namespaces_gone(cluster, &[name], request.timeout, narrator).await?;
     }
     let name = klusterlet.to_owned();
     let account = Account::new(cluster, WHAT, name.clone(), move |namespace| rules::account(&name, namespace));

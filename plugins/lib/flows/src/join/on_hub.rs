@@ -41,14 +41,6 @@ impl Registrar {
     }
 }
 
-/// Whether the hub accepts the token of this kubeconfig, as far as it can be asked from here.
-pub(super) async fn accepts(there: &Bootstrap, name: &str, narrator: Arc<dyn Narrator>) -> bool {
-    match Registrar::of(there, narrator).await {
-        Ok(registrar) => !there.token.is_empty() && registrar.cluster(name).await.is_ok(),
-        Err(_) => false,
-    }
-}
-
 /// Whether the hub says that it does not let the token of this kubeconfig in any more; not where it cannot be asked from here.
 pub(super) async fn refuses(there: &Bootstrap, name: &str, narrator: Arc<dyn Narrator>) -> bool {
     if there.token.is_empty() {

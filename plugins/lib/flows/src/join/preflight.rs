@@ -222,6 +222,17 @@ impl HubSession {
         Ok(found.into_iter().next())
     }
 
+    /// Whether the policy controller has noted other keys than `key`, `sha256:` and its digits, of the managed cluster of this
+    /// UID. Who may not read that finds out nothing.
+    ///
+    /// # Errors
+    /// What the hub said.
+    pub(super) async fn noted_others(&self, name: &str, uid: &str, key: &str) -> Result<bool, Failure> {
+        let noted = self.noted(name).await?.map(|noted| noted.status).unwrap_or_default();
+        let is_other = |digest: &str| key.strip_prefix("sha256:") != Some(digest);
+        Ok(noted.cluster_uid.as_deref() == Some(uid) && noted.keys.iter().any(|noted| is_other(&noted.spki_sha256)))
+    }
+
     /// What the hub has under the cluster's name. A namespace that is going away, or is somebody
     /// else's, is in the way.
     async fn namespace_is_free(&self, name: &str, adopt: bool) -> Result<HubNamespace, Failure> {

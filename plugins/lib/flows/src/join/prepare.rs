@@ -17,9 +17,11 @@ use ocm_kube::access;
 use super::bootstrap::{NOT_MADE, credential_of, may_serve, tell_rendered, unknown_ca};
 use super::driver::Chosen;
 use super::handover::Handover;
+use super::hub_access::HubAccess;
 use super::prepared::Prepared;
 use super::registered::{self, Registered, Ways};
 use super::request::Request;
+use super::survey::Survey;
 use super::{fallback, hosted, on_hub, preflight, reach, survey, tidy};
 use crate::observe::managed as observe;
 
@@ -35,17 +37,18 @@ pub(super) async fn prepare<'a>(
         guest.map_or_else(|| managed.label(), |guest| format!("{}, which {} hosts,", guest.label(), managed.label()));
     narrator.tell(Event::now(format!("finding the hub and its CA, and looking at {label}")));
     let (hub, survey) = futures::join!(reach::reach(request, narrator.clone()), survey::survey(managed, guest, wanted));
-    let (hub, mut survey) = (hub?, survey?);
-    if survey.terminating && request.mode.changes() {
-        survey::old_namespace_gone(managed, &survey, request.timeout, narrator.as_ref()).await?;
-        // What was read of the old namespace went with it.
+    let hub = match (hub, &survey) {
+        (Err(failure), Ok(survey)) => return Err(joined_before(failure, request, survey, &label)),
+        (hub, _) => hub?,
+    };
+    let mut survey = survey?;
+    if !survey.terminating.is_empty() && request.mode.changes() {
+        survey::old_namespaces_gone(managed, &survey.terminating, request.timeout, narrator.as_ref()).await?;
+        // What was read of the old namespaces went with them.
         survey = survey::survey(managed, guest, wanted).await?;
     }
     let guest = match guest {
-        Some(guest) => {
-            let internal = request.internal_managed;
-            Some(hosted::look(guest, &survey.names.klusterlet, internal, narrator.as_ref()).await?)
-        }
+        Some(guest) => Some(hosted::look(guest, &survey.names.klusterlet, request, narrator.as_ref()).await?),
         None => None,
     };
     let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
@@ -81,7 +84,8 @@ pub(super) async fn prepare<'a>(
     // What is there may still serve: then agents go on undisturbed, and no token is made for nothing.
     let mut serves = None;
     if let Some(there) = there {
-        let accepted = on_hub::accepts(&there, wanted, narrator.clone()).await;
+        // An address that agents dial may be out of reach here, and the hub may be busy: neither makes a second key.
+        let accepted = !on_hub::refuses(&there, wanted, narrator.clone()).await;
         let is_long = !fallback.is_several || token.is_some() || lasts(&there.token, now);
         if is_long
             && may_serve(&there, request)
@@ -205,6 +209,25 @@ async fn hosted_elsewhere(managed: &Cluster, name: &str, label: &str, failure: F
         ))
         .because(failure)
         .hint(Remedy::Unjoin(name.to_owned())),
+        _ => failure,
+    }
+}
+
+/// A hub that does not know the token cannot be asked how a cluster stands that has joined it; what the cluster itself tells is
+/// said.
+fn joined_before(failure: Failure, request: &Request, survey: &Survey, label: &str) -> Failure {
+    let (HubAccess::Token { server, .. }, Some(identity)) = (&request.access, &survey.found.identity) else {
+        return failure;
+    };
+    let is_valid = identity.expires.is_some_and(|expires| expires > Timestamp::now());
+    let is_it = identity.cluster == request.settings.name && identity.hub.is_at(server);
+    match (is_valid && is_it && failure.reason == Reason::Unauthorized, identity.expires) {
+        (true, Some(expires)) => failure
+            .because(format!(
+                "{label} has joined that hub as {:?} already, with a certificate that is good until {expires}",
+                identity.cluster
+            ))
+            .hint(Remedy::FindCause),
         _ => failure,
     }
 }

@@ -118,7 +118,7 @@ pub(super) async fn prepare<'a>(
     };
     let serves = match &ways.bootstrap {
         Some(there) if anew && !changed && may_serve(there, request) => {
-            let accepted = on_hub::accepts(there, name, narrator.clone()).await;
+            let accepted = !on_hub::refuses(there, name, narrator.clone()).await;
             still_serves(there, &there.hub, accepted, hub.token(), Timestamp::now())
         }
         _ => !anew && !renews,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};
 use ocm_api::names::{namespaces, operators};
 use ocm_core::join::Live;
 use ocm_core::join::agent::Agent;
@@ -31,8 +31,8 @@ pub(super) struct Survey {
     pub(super) live: Live,
     /// The Klusterlet, there or to be.
     pub(super) names: Names,
-    /// Whether the agents' namespace is going away.
-    pub(super) terminating: bool,
+    /// The namespaces of operator and agents that are being deleted.
+    pub(super) terminating: Vec<String>,
     /// Leader leases whose holder is gone.
     pub(super) stale: Vec<StaleLease>,
     /// The agent, as far as it has written down who it is.
@@ -57,16 +57,18 @@ pub(super) async fn survey(managed: &Cluster, guest: Option<&Cluster>, name: &st
     let deployments: Api<DynamicObject> =
         Api::namespaced_with(managed.client.clone(), namespaces::OPERATOR, &ApiResource::erase::<Deployment>(&()));
     let spaces: Api<Namespace> = Api::all(managed.client.clone());
-    let (operator, bootstrap, facts, namespace, stale, published) = futures::join!(
+    let (operator, bootstrap, facts, operators, agents, stale, published) = futures::join!(
         deployments.get_opt(operators::KLUSTERLET),
         observe::bootstrap(managed, &names.namespace),
         observe::identity(managed, &names.namespace),
-        spaces.get_opt(&names.namespace),
+        spaces.get_metadata_opt(namespaces::OPERATOR),
+        spaces.get_metadata_opt(&names.namespace),
         stale_leases(managed, &names),
         hub::cluster_info(guest.unwrap_or(managed)),
     );
     let operator = operator.map_err(|error| managed.explain("read the operator's Deployment", error))?;
-    let namespace = namespace.map_err(|error| managed.explain("read the agent's namespace", error))?;
+    let operators = operators.map_err(|error| managed.explain("read the operator's namespace", error))?;
+    let agents = agents.map_err(|error| managed.explain("read the agent's namespace", error))?;
     let (bootstrap, facts) = (bootstrap?, facts?);
     let mut identity = facts.identity();
     if let (Some(identity), Some(bootstrap)) = (&mut identity, &bootstrap)
@@ -87,7 +89,7 @@ pub(super) async fn survey(managed: &Cluster, guest: Option<&Cluster>, name: &st
         },
         found: Found { klusterlets, bootstrap, identity, is_hosted },
         names,
-        terminating: namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_some()),
+        terminating: [operators, agents].into_iter().flatten().filter_map(leaving).collect(),
         stale: stale?,
         agent: facts.agent(name, Timestamp::now()),
         by_grpc: facts.by_grpc,
@@ -124,14 +126,22 @@ pub(super) async fn clear(managed: &Cluster, stale: &[StaleLease], narrator: &dy
     }
 }
 
-/// Waits until the namespace of an earlier agent is really gone: what is created in it now would go with it.
-pub(super) async fn old_namespace_gone(
-    managed: &Cluster,
-    survey: &Survey,
+/// Waits until these namespaces of an earlier agent are really gone: what is created in them now would go with them.
+pub(super) async fn old_namespaces_gone(
+    cluster: &Cluster,
+    names: &[String],
     timeout: Duration,
     narrator: &dyn Narrator,
 ) -> Result<(), Failure> {
-    let name = &survey.names.namespace;
-    let doing = format!("waiting until namespace {name} of the earlier agent is gone");
-    namespace_gone(managed, name, &doing, Instant::now() + timeout, narrator).await
+    let deadline = Instant::now() + timeout;
+    for name in names {
+        let doing = format!("waiting until namespace {name} of the earlier agent is gone");
+        namespace_gone(cluster, name, &doing, deadline, narrator).await?;
+    }
+    Ok(())
+}
+
+/// The name of a namespace that is being deleted.
+pub(super) fn leaving(space: PartialObjectMeta<Namespace>) -> Option<String> {
+    space.metadata.deletion_timestamp.and(space.metadata.name)
 }
