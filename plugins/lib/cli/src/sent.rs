@@ -126,7 +126,7 @@ pub fn withdrawn(
     let of = |one: &Withdrawn| {
         without_nulls(json!({
             "cluster": one.cluster,
-            word: one.answer.is_ok(),
+            word: view.mode().changes() && one.answer.is_ok(),
             "error": one.answer.as_ref().err().map(ToString::to_string),
         }))
     };

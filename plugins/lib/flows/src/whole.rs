@@ -55,6 +55,7 @@ pub(crate) async fn apply_whole(
         live.iter().for_each(|live| with_defaults_of(&mut manifest, live));
         let applied = match (standing, live) {
             (Standing::Same, Some(live)) => {
+                apply::must_stay(&manifest, Some(&live))?;
                 Applied { manifest, outcome: Outcome::Unchanged, before: Some(live.clone()), after: live }
             }
             (Standing::Theirs(_), Some(live)) => apply::over(hub, &manifest, live, dry_run).await?,
@@ -79,14 +80,15 @@ fn refuse_foreign(found: &[(Found, Standing)]) -> Result<(), Failure> {
         Standing::New | Standing::Ours | Standing::Same => None,
     });
     let foreign: Vec<(String, &Owner)> = foreign.collect();
-    refuse(&foreign)
+    refuse(&foreign, "nothing was changed")
 }
 
-/// Refuses to change what is somebody else's: each object, in words, with whose it is. The first makes the sentence.
-pub(crate) fn refuse<O: Borrow<Owner>>(foreign: &[(String, O)]) -> Result<(), Failure> {
+/// Refuses to change what is somebody else's: each object, in words, with whose it is. The first makes the sentence, with what was
+/// done: `nothing was changed`.
+pub(crate) fn refuse<O: Borrow<Owner>>(foreign: &[(String, O)], done: &str) -> Result<(), Failure> {
     let Some(((first, owner), more)) = foreign.split_first() else { return Ok(()) };
     let owner: &Owner = owner.borrow();
-    let failure = Failure::refused(format!("{first}: nothing was changed"));
+    let failure = Failure::refused(format!("{first}: {done}"));
     let failure = more.iter().fold(failure, |failure, (told, _)| failure.because(told));
     let failure = match owner {
         Owner::Kept(_) => failure.hint("what it belongs to would change it back: take another name"),

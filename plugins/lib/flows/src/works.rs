@@ -5,9 +5,10 @@ use std::time::Duration;
 use ocm_api::{Manifest, ManifestWork};
 use ocm_core::plan::{Applied, Found, Mode, Plan};
 use ocm_core::work::{Owner, owner, with_defaults_of};
-use ocm_core::{DryRun, Event, Failure, Narrator};
-use ocm_kube::Cluster;
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::access::{self, Right};
+use ocm_kube::{Cluster, apply};
+use serde_json::Value;
 
 use crate::deliveries::{Waited, look_first, require_accepted, send, until_there};
 use crate::whole::refuse;
@@ -42,8 +43,7 @@ pub struct WorksCreated {
 /// Creates or changes works, or does with the plan what the request says. `each` hears of every work in the order of the plan.
 ///
 /// # Errors
-/// The rights that are missing; a refusal, if a work is somebody else's; the failure of a request before anything was sent, or
-/// of one while it is waited.
+/// The rights that are missing; a refusal, if a work is somebody else's; the failure of a request before anything was sent.
 pub async fn create(
     hub: &Cluster,
     request: &CreateRequest,
@@ -60,17 +60,14 @@ pub async fn create(
     require_accepted(hub, &clusters).await?;
     let found = look_first(hub, &manifests, request.at_once).await?;
     if !request.overwrite {
-        refuse_foreign(&found)?;
+        refuse_foreign(&found, "nothing was changed")?;
     }
-    let manifests: Vec<Manifest> = found
-        .into_iter()
-        .map(|Found { mut manifest, live }| {
-            live.iter().for_each(|live| with_defaults_of(&mut manifest, live));
-            manifest
-        })
-        .collect();
     let dry_run = request.mode.dry_run();
-    let answers = send(hub, &manifests, (dry_run, request.at_once), narrator, each).await;
+    let one = async |index: usize, manifest: &Manifest| {
+        let live = found.get(index).and_then(|found| found.live.clone());
+        create_one(hub, manifest, live, (request.overwrite, dry_run)).await
+    };
+    let answers = send(&one, &manifests, (dry_run, request.at_once), narrator, each).await;
     let sent: Vec<(String, Result<Applied, Failure>)> = clusters.into_iter().zip(answers).collect();
     let waited = match request.wait.filter(|_| dry_run == DryRun::No) {
         Some(timeout) => {
@@ -79,11 +76,40 @@ pub async fn create(
                 Some((cluster.clone(), applied.manifest.name().to_owned()))
             };
             let wanted: Vec<(String, String)> = sent.iter().filter_map(of).collect();
-            Some(until_there(hub, &wanted, timeout, narrator).await?)
+            Some(until_there(hub, &wanted, timeout, narrator).await)
         }
         None => None,
     };
     Ok(WorksCreated { sent, waited })
+}
+
+/// Creates a work, or changes it as it was looked at: whose it is, is looked at again where it has changed since.
+async fn create_one(
+    hub: &Cluster,
+    planned: &Manifest,
+    live: Option<Value>,
+    (overwrite, dry_run): (bool, DryRun),
+) -> Result<Applied, Failure> {
+    // While others of a fleet had their turn, somebody may have made it.
+    let live = match live {
+        Some(live) => Some(live),
+        None => apply::read(hub, planned).await?,
+    };
+    let Some(live) = live else { return apply::one(hub, planned, dry_run).await };
+    let plan = |live: &Value| {
+        if !overwrite {
+            let found = Found { manifest: planned.clone(), live: Some(live.clone()) };
+            refuse_foreign(&[found], "it was not changed")?;
+        }
+        let mut manifest = planned.clone();
+        with_defaults_of(&mut manifest, live);
+        Ok(manifest)
+    };
+    match apply::planned(hub, live, &plan, dry_run).await {
+        // Somebody has deleted it.
+        Err(failure) if failure.reason == Reason::NotFound => apply::one(hub, planned, dry_run).await,
+        answer => answer,
+    }
 }
 
 fn cluster_of(manifest: &Manifest) -> String {
@@ -100,8 +126,8 @@ fn rights(plan: &Plan, clusters: usize) -> Vec<Right> {
     looks.chain(access::to_apply(plan)).collect()
 }
 
-/// Nothing is sent if one of the works is somebody else's.
-fn refuse_foreign(found: &[Found]) -> Result<(), Failure> {
+/// Refuses works that are somebody else's. `done`: `nothing was changed`.
+fn refuse_foreign(found: &[Found], done: &str) -> Result<(), Failure> {
     let foreign = found.iter().filter_map(|Found { manifest, live }| {
         let owner = owner(live.as_ref()?, manifest.body());
         let told = owner.told()?;
@@ -109,5 +135,5 @@ fn refuse_foreign(found: &[Found]) -> Result<(), Failure> {
         Some((format!("work {:?} of cluster {cluster:?} {told}", manifest.name()), owner))
     });
     let foreign: Vec<(String, Owner)> = foreign.collect();
-    refuse(&foreign)
+    refuse(&foreign, done)
 }

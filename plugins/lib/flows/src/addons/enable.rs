@@ -12,7 +12,7 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
-use crate::deliveries::{Waited, look_first, require_accepted, send_by, until_there};
+use crate::deliveries::{Waited, look_first, require_accepted, send, until_there};
 use crate::objects::{Sought, objects};
 use crate::observe::registration::not_a_hub;
 
@@ -65,7 +65,7 @@ impl EnableRequest {
 /// # Errors
 /// The rights that are missing; a refusal, if an add-on is not defined on the hub or does not take a configuration, a
 /// configuration could take the place of several, or a cluster is not accepted; the failure of a request before anything was
-/// sent, or of one while it is waited.
+/// sent.
 pub async fn enable(
     hub: &Cluster,
     request: &EnableRequest,
@@ -92,7 +92,7 @@ pub async fn enable(
         let live = found.get(index).and_then(|found| found.live.clone());
         enable_one(hub, planned, live, options, dry_run).await
     };
-    let answers = send_by(&one, &manifests, (dry_run, *at_once), narrator, each).await;
+    let answers = send(&one, &manifests, (dry_run, *at_once), narrator, each).await;
     let place = |manifest: &Manifest| (manifest.namespace().unwrap_or_default().to_owned(), manifest.name().to_owned());
     let sent = manifests.iter().map(place).zip(answers);
     let sent: Vec<(String, String, Result<Applied, Failure>)> =
@@ -102,7 +102,7 @@ pub async fn enable(
             let is_sent = |sent: &&(String, String, Result<Applied, Failure>)| sent.2.is_ok();
             let wanted: Vec<(String, String)> =
                 sent.iter().filter(is_sent).map(|(cluster, name, _)| (cluster.clone(), name.clone())).collect();
-            Some(until_there(hub, &wanted, timeout, narrator).await?)
+            Some(until_there(hub, &wanted, timeout, narrator).await)
         }
         None => None,
     };

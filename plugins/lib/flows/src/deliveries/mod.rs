@@ -8,7 +8,7 @@ mod there;
 
 pub use list::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
 pub use removal::{Removing, ToDelete, check_rights_to_remove, look, refuse, remove_all};
-pub(crate) use send::{look_first, send, send_by};
+pub(crate) use send::{look_first, send};
 pub(crate) use targets::known_placement;
 pub use targets::{Targets, clusters_of, require_accepted};
 pub use there::{Waited, until_there};

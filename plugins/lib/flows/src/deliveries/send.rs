@@ -15,20 +15,9 @@ async fn found(hub: &Cluster, manifest: &Manifest) -> Result<Found, Failure> {
     Ok(Found { manifest: manifest.clone(), live: apply::read(hub, manifest).await? })
 }
 
-/// Applies each, `at_once` at a time. `each` hears of every one that is applied, in their order.
+/// Applies each, `at_once` at a time; `apply` says how one is applied: it gets the object and its place among them. `each` hears of
+/// every one that is applied, in their order.
 pub(crate) async fn send(
-    hub: &Cluster,
-    manifests: &[Manifest],
-    (dry_run, at_once): (DryRun, usize),
-    narrator: &dyn Narrator,
-    each: &dyn Fn(&Applied),
-) -> Vec<Result<Applied, Failure>> {
-    let one = async |_, manifest: &Manifest| apply::one(hub, manifest, dry_run).await;
-    send_by(&one, manifests, (dry_run, at_once), narrator, each).await
-}
-
-/// As [`send`], where `apply` says how one is applied: it gets the object and its place among them.
-pub(crate) async fn send_by(
     apply: &impl AsyncFn(usize, &Manifest) -> Result<Applied, Failure>,
     manifests: &[Manifest],
     (dry_run, at_once): (DryRun, usize),

@@ -31,16 +31,13 @@ pub struct Waited<K> {
     pub late: Option<Failure>,
 }
 
-/// Waits until all of these are there and well: clusters, and names.
-///
-/// # Errors
-/// The failure of a request; that the time is over is none.
+/// Waits until all of these are there and well: clusters, and names. Whatever ends the wait before is why not all are there.
 pub async fn until_there<K: Delivery>(
     hub: &Cluster,
     wanted: &[(String, String)],
     timeout: Duration,
     narrator: &dyn Narrator,
-) -> Result<Waited<K>, Failure> {
+) -> Waited<K> {
     let api = |cluster: &str| -> Api<K> { Api::namespaced(hub.client.clone(), cluster) };
     let watched: &[(String, String)] = if wanted.len() > WATCHES { &[] } else { wanted };
     let watch = |triggers: Triggers, (cluster, name): &(String, String)| triggers.of(api(cluster), named(name));
@@ -76,9 +73,9 @@ pub async fn until_there<K: Delivery>(
     let late = match waited {
         Ok(()) => None,
         Err(failure) if failure.reason == Reason::TimedOut => Some(late(hub, failure, wanted.len(), &rows).await),
-        Err(failure) => return Err(failure),
+        Err(failure) => Some(failure),
     };
-    Ok(Waited { rows, late })
+    Waited { rows, late }
 }
 
 /// What is missing of each, and which agents are not there.
