@@ -60,34 +60,29 @@ pub struct Attached {
 }
 
 /// Refuses to take away a hub to which something is attached. `purge` lets what people have made go along; managed clusters
-/// never do.
+/// never do. `done` is what has been deleted by now: `nothing was deleted`.
 ///
 /// # Errors
 /// A refusal with a list.
-pub fn may_go(attached: &Attached, purge: bool, label: &str) -> Result<(), Failure> {
+pub fn may_go(attached: &Attached, purge: bool, label: &str, done: &str) -> Result<(), Failure> {
     let Attached { clusters, peoples, ours } = attached;
     if let Some(first) = clusters.first() {
         let many = match clusters.len() {
             1 => "a managed cluster is".to_owned(),
             many => format!("{many} managed clusters are"),
         };
-        return Err(Failure::refused(format!(
-            "{many} attached to the hub ({label}): {}; nothing was deleted",
-            some(clusters)
-        ))
-        .hint(Remedy::Unjoin(first.clone()))
-        .hint(Remedy::Detach(if clusters.len() == 1 { first.clone() } else { clusters.join(" ") })));
+        return Err(Failure::refused(format!("{many} attached to the hub ({label}): {}; {done}", some(clusters)))
+            .hint(Remedy::Unjoin(first.clone()))
+            .hint(Remedy::Detach(if clusters.len() == 1 { first.clone() } else { clusters.join(" ") })));
     }
     if let Some(first) = ours.first() {
         let told = ours.join(" and the ");
-        return Err(Failure::refused(format!(
-            "the {told} of kubectl-ocm is on the hub ({label}): nothing was deleted"
-        ))
-        .hint(format!("take it away first: kubectl ocm uninstall {first}")));
+        return Err(Failure::refused(format!("the {told} of kubectl-ocm is on the hub ({label}): {done}"))
+            .hint(format!("take it away first: kubectl ocm uninstall {first}")));
     }
     if !peoples.is_empty() && !purge {
         return Err(Failure::refused(format!(
-            "people have made {} on the hub ({label}), which would go along: nothing was deleted",
+            "people have made {} on the hub ({label}), which would go along: {done}",
             counted(peoples)
         ))
         .hint(Remedy::Purge));
@@ -187,17 +182,22 @@ mod tests {
     #[test]
     fn a_hub_with_something_attached_stays() {
         let mut attached = Attached::default();
-        assert_eq!(may_go(&attached, false, "hub"), Ok(()));
+        assert_eq!(may_go(&attached, false, "hub", "nothing was deleted"), Ok(()));
         attached.peoples = vec![("placements", 2), ("addontemplates", 1)];
-        let failure = may_go(&attached, false, "hub").unwrap_err();
+        let failure = may_go(&attached, false, "hub", "nothing was deleted").unwrap_err();
         assert_eq!(failure.reason, Reason::Refused);
         assert!(failure.message.contains("2 placements, 1 addontemplates"), "{failure}");
-        assert_eq!(may_go(&attached, true, "hub"), Ok(()));
+        assert_eq!(may_go(&attached, true, "hub", "nothing was deleted"), Ok(()));
         // Ours is taken away by its own verb, and clusters are never taken along.
         attached.ours = vec!["policy-engine", "baseline"];
-        assert!(may_go(&attached, true, "hub").unwrap_err().message.contains("the policy-engine and the baseline"));
+        assert!(
+            may_go(&attached, true, "hub", "nothing was deleted")
+                .unwrap_err()
+                .message
+                .contains("the policy-engine and the baseline")
+        );
         attached.clusters = vec!["c1".to_owned(), "c2".to_owned()];
-        let failure = may_go(&attached, true, "hub").unwrap_err();
+        let failure = may_go(&attached, true, "hub", "nothing was deleted").unwrap_err();
         assert_eq!(failure.message, "2 managed clusters are attached to the hub (hub): c1, c2; nothing was deleted");
         assert_eq!(failure.hints[1], crate::Hint::Remedy(Remedy::Detach("c1 c2".to_owned())));
     }

@@ -163,7 +163,7 @@ pub async fn find_hub(
         attached: attached?,
     };
     if found.is_there() {
-        rules::may_go(&found.attached, leaving.purge, &api.label())?;
+        rules::may_go(&found.attached, leaving.purge, &api.label(), "nothing was deleted")?;
     }
     if let (Some((name, _)), None) = (&found.manager, &found.operator) {
         return Err(Failure::refused(format!(
@@ -287,7 +287,9 @@ pub async fn uninstall_hub(
     }
     if dry_run == DryRun::No {
         // From now on nothing can be attached any more; what was since it was looked at is in the way.
-        rules::may_go(&attached(api).await?, leaving.purge, &api.label())?;
+        rules::may_go(&attached(api).await?, leaving.purge, &api.label(), GONE_SO_FAR).map_err(|failure| {
+            failure.hint("or keep the hub, which lets clusters register again: kubectl ocm install hub")
+        })?;
     }
     if let Some((name, uid)) = &found.manager {
         let manifest = rules::cluster_manager(name);
@@ -316,6 +318,11 @@ pub async fn uninstall_hub(
     if let Some(on_hub) = &found.on_hub {
         on_hub.remove(api, leaving, narrator, there).await?;
     }
+    let stays_gone = async || match dry_run {
+        DryRun::No => none_anew(cluster).await,
+        DryRun::Client | DryRun::Server => Ok(()),
+    };
+    stays_gone().await?;
     if let Some(uid) = &found.operator {
         narrator.tell(Event::now(format!("{} the operator", leaving.verb())));
         here(&remove::known(cluster, &rules::operator(), uid, Dependents::Usual, dry_run).await?);
@@ -326,6 +333,8 @@ pub async fn uninstall_hub(
     for manifest in rules::of_operator(found.beside_agent) {
         delete(cluster, &manifest, dry_run, here).await?;
     }
+    // With their definition go all ClusterManagers.
+    stays_gone().await?;
     // Ours, which `uninstall baseline` leaves for those who install it again.
     let approvals = crds::registration_approval_manifest();
     delete(api, &approvals, dry_run, there).await?;
@@ -340,6 +349,27 @@ pub async fn uninstall_hub(
         namespace_kept = namespace_kept.or(kept);
     }
     Ok(HubUninstalled { namespace_kept })
+}
+
+/// What has been deleted when what is attached is looked at for the last time.
+const GONE_SO_FAR: &str = "what lets clusters register is gone, and nothing else was deleted";
+
+/// Refuses to go on where somebody has made a ClusterManager since the one that was deleted is gone.
+async fn none_anew(cluster: &Cluster) -> Result<(), Failure> {
+    let api: Api<ClusterManager> = Api::all(cluster.client.clone());
+    let listed = api.list_metadata(&ListParams::default().limit(1)).await.map(|list| list.items);
+    let found = or_nothing(listed.map_err(|error| cluster.explain("list ClusterManagers", error)))?;
+    match found.into_iter().next().and_then(|one| one.metadata.name) {
+        Some(name) => Err(Failure::new(
+            Reason::Conflict,
+            format!(
+                "somebody has made ClusterManager {name:?} meanwhile ({}): what is left of the hub stays",
+                cluster.label()
+            ),
+        )
+        .hint("to take that one away, too, run this again")),
+        None => Ok(()),
+    }
 }
 
 fn token_secret(id: &str) -> Manifest {
