@@ -10,7 +10,7 @@ use ocm_flows::token::{self, Kind, Request, Revoked};
 use ocm_kube::{Cluster, connect};
 
 use crate::args::{CreateArgs, KindArg, LineArgs, RevokeArgs, ShowArgs, TokenArgs, Verb};
-use crate::view::{self, Shape};
+use crate::view::{self, Shape, Target};
 
 pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let TokenArgs { verb, client } = args;
@@ -23,8 +23,9 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         Verb::Show(ShowArgs { id, line }) => {
             let hub = connect(&connection, ui.clone()).await?;
             let shape = shape(line, connection.insecure_skip_tls_verify)?;
+            let target = shape.file.clone().map(Target::at).transpose()?;
             let minted = token::show(&hub, &id, &shape.address, ui.as_ref()).await?;
-            view::minted(&ui, &minted, &shape)
+            view::minted(&ui, &minted, &shape, target)
         }
         Verb::List(args) => {
             let hub = connect(&connection, ui.clone()).await?;
@@ -84,8 +85,9 @@ async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -
         )));
         return Ok(Exit::Ok);
     }
+    let target = shape.file.clone().map(Target::at).transpose()?;
     let minted = token::create(&hub, &request, ui.as_ref()).await?;
-    view::minted(&ui, &minted, &shape)
+    view::minted(&ui, &minted, &shape, target)
 }
 
 async fn revoke(args: RevokeArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Failure> {

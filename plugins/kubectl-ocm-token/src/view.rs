@@ -23,7 +23,10 @@ pub(crate) struct Shape {
 }
 
 /// The line, or the document, or the token alone: on stdout or in a file of the user's.
-pub(crate) fn minted(ui: &Ui, minted: &Minted, shape: &Shape) -> Result<Exit, Failure> {
+///
+/// # Errors
+/// That the file cannot be written: which token is there then.
+pub(crate) fn minted(ui: &Ui, minted: &Minted, shape: &Shape, target: Option<Target>) -> Result<Exit, Failure> {
     let join_command = &minted.join_command;
     let text = match shape.output {
         _ if shape.token_only => join_command.token.clone() + "\n",
@@ -37,10 +40,15 @@ pub(crate) fn minted(ui: &Ui, minted: &Minted, shape: &Shape) -> Result<Exit, Fa
             LineFormat::Clusteradm => join_command.clusteradm_line() + "\n",
         },
     };
-    match &shape.file {
-        Some(path) => {
-            write(path, &text)?;
-            ui.tell(Event::note(format!("written to {}, readable by you alone", path.display())));
+    match target {
+        Some(mut target) => {
+            target.write(&text).map_err(|failure| match &minted.id {
+                Some(id) => {
+                    failure.hint(format!("the token is made all the same; to end it: kubectl ocm token revoke {id}"))
+                }
+                None => failure,
+            })?;
+            ui.tell(Event::note(format!("written to {}, readable by you alone", target.path.display())));
         }
         None => ui.out(&text),
     }
@@ -80,26 +88,48 @@ fn whole(minted: &Minted) -> Value {
     Value::Object(members)
 }
 
-/// Writes a file that only its owner can read, whole or not at all.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::other(format!("cannot write {}", path.display())).because(error);
-    let name = path.file_name().ok_or_else(|| Failure::usage(format!("{} is no file", path.display())))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}", std::process::id()));
-    let temporary = path.with_file_name(temporary);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&temporary).map_err(failed)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-    let done = written.and_then(|()| std::fs::rename(&temporary, path));
-    if done.is_err() {
-        // Half a token is of no use to anybody.
-        let _ = std::fs::remove_file(&temporary);
+/// A file that only its owner can read, written whole or not at all. It is made before there is what is to be written, so that
+/// no token is lost for want of a place.
+pub(crate) struct Target {
+    path: PathBuf,
+    temporary: PathBuf,
+    file: std::fs::File,
+}
+
+impl Target {
+    /// # Errors
+    /// That the file cannot be made there.
+    pub(crate) fn at(path: PathBuf) -> Result<Self, Failure> {
+        let name = path.file_name().ok_or_else(|| Failure::usage(format!("{} is no file", path.display())))?;
+        let mut temporary = std::ffi::OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{}", std::process::id()));
+        let temporary = path.with_file_name(temporary);
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(&temporary) {
+            Ok(file) => Ok(Self { path, temporary, file }),
+            Err(error) => Err(failed(&path, error)),
+        }
     }
-    done.map_err(failed)
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_all());
+        written.and_then(|()| std::fs::rename(&self.temporary, &self.path)).map_err(|error| failed(&self.path, error))
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // Half a token is of no use to anybody. A whole one has the name that was wanted by now.
+        let _ = std::fs::remove_file(&self.temporary);
+    }
+}
+
+fn failed(path: &Path, error: std::io::Error) -> Failure {
+    Failure::other(format!("cannot write {}", path.display())).because(error)
 }
 
 /// The public part of what may be a whole token.
