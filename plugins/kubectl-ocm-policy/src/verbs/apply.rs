@@ -268,15 +268,21 @@ fn wrong(error: FilesError) -> Failure {
 fn about_disabled(applied: &Applied) -> Option<Event> {
     let was = |object: &Value| {
         let policy: Option<HubPolicy> = serde_json::from_value(object.clone()).ok();
-        policy.is_some_and(|policy| disabled(&policy).is_some())
+        policy.and_then(|policy| disabled(&policy))
     };
     let name = applied.manifest.name();
-    match (applied.before.as_ref().is_some_and(was), was(&applied.after)) {
-        (_, true) => Some(Event::note(format!(
+    let names_mode = applied.manifest.body().pointer("/spec/mode").is_some();
+    match (applied.before.as_ref().is_some_and(|before| was(before).is_some()), was(&applied.after)) {
+        (_, Some(was)) if names_mode => Some(Event::warning(format!(
+            "{name} is disabled, and stays so with the mode of the file: kubectl ocm policy enable {name} puts back mode {}, which \
+             it had before",
+            was.mode
+        ))),
+        (_, Some(_)) => Some(Event::note(format!(
             "{name} is disabled, and stays so: the file does not name its mode; to let it count: kubectl ocm policy \
              enable {name}"
         ))),
-        (true, false) => Some(Event::note(format!("{name} was disabled, and counts again as the file says"))),
-        (false, false) => None,
+        (true, None) => Some(Event::note(format!("{name} was disabled, and counts again as the file says"))),
+        (false, None) => None,
     }
 }

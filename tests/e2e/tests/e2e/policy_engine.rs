@@ -307,8 +307,9 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
         create(&hub, Who::Bootstrap, |_| ()) == Answer::Passed
     });
     assert!(create(&hub, Who::Bootstrap, labelled).says("(M2 Labels)"), "the baseline stays");
+    interrupted(&hub, &keeper);
     let said = install(&keeper, &["--wait", "--replicas=1"], 0);
-    assert!(said.stderr.contains("by ann: incident 815") && mark(&hub).is_empty(), "{said:?}");
+    assert!(said.stderr.contains("by ben: incident 816") && mark(&hub).is_empty(), "{said:?}");
     assert_eq!(
         (policies(&hub), pods(&hub).iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).count()),
         (closed(), 2)
@@ -473,6 +474,28 @@ fn emergency(hub: &Hub) {
     let said = command(&["--yes"]);
     assert!(said.code == Some(0) && said.stderr.contains("there was nothing to do"), "{said:?}");
     assert_eq!((asked(), mark(hub)), (0, left));
+}
+
+/// Takes policies out of force while somebody puts them back: that one stops.
+fn interrupted(hub: &Hub, keeper: &Path) {
+    kill_pods(hub);
+    let mut command = command(keeper, "install", &["--wait", "--replicas=1", "--timeout=180s"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let left = json!({"at": "2026-01-01T00:00:00Z", "by": "ben", "reason": "incident 816"}).to_string();
+    let (mut told, mut is_marked) = (Vec::new(), false);
+    for line in BufReader::new(child.stderr.take().expect("it is piped")).lines() {
+        let line = line.expect("it is text");
+        if line.contains("waiting for the pods of the policy engine") && !is_marked {
+            let note = format!("policy.kubectl-ocm.dev/emergency={left}");
+            hub.cluster.kubectl(&["annotate", "--overwrite", "namespace", "ocm-policy-engine", &note]).expect("marked");
+            is_marked = true;
+        }
+        told.push(line);
+    }
+    let code = child.wait().expect("it ends").code();
+    assert!(code == Some(3) && is_marked, "{told:?}");
+    assert!(told.iter().any(|line| line.contains("taken out of force meanwhile") && line.contains("by ben")), "{told:?}");
+    assert_eq!((policies(hub), mark(hub)), (BTreeMap::new(), left));
 }
 
 /// What says that policies were taken out of force.

@@ -19,4 +19,4 @@ pub use loading::{Loading, loading};
 pub use log::{Logged, Said, Selection};
 pub use standing::{Observed, condition, next_step, observed};
 pub use tally::{Tally, Waiting};
-pub use versions::{PREVIOUS, Step, StepError, Version, step};
+pub use versions::{PREVIOUS, Step, StepError, Version, is_as_found, step};

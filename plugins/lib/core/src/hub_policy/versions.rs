@@ -93,6 +93,13 @@ fn tried(policy: &HubPolicy) -> Result<&CandidateStatus, StepError> {
     }
 }
 
+/// Whether a policy still is what somebody decided about: the versions that it has, and the one that it can go back to. Its status
+/// may have changed.
+pub fn is_as_found(found: &HubPolicy, now: &HubPolicy) -> bool {
+    let previous = |policy: &HubPolicy| policy.metadata.annotations.as_ref().and_then(|all| all.get(PREVIOUS)).cloned();
+    found.metadata.uid == now.metadata.uid && found.spec == now.spec && previous(found) == previous(now)
+}
+
 /// What to do for a step.
 ///
 /// # Errors
@@ -214,6 +221,19 @@ mod tests {
             }
         }
         serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_policy_is_as_it_was_found_whatever_its_status_says() {
+        let found = policy(&json!({"settings": {"pattern": "b-*"}}), None);
+        let seen = policy(&json!({"settings": {"pattern": "b-*"}}), Some(LOADED));
+        assert!(is_as_found(&found, &seen));
+        let other = policy(&json!({"settings": {"pattern": "c-*"}}), None);
+        assert!(!is_as_found(&found, &other));
+        let (mut noted, mut anew) = (found.clone(), found.clone());
+        noted.metadata.annotations = Some([(PREVIOUS.to_owned(), "{}".to_owned())].into());
+        anew.metadata.uid = Some("2".to_owned());
+        assert!(!is_as_found(&found, &noted) && !is_as_found(&found, &anew));
     }
 
     #[test]

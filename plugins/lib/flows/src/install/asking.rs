@@ -4,11 +4,9 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
 use ocm_api::names::hub::DEFAULT_CLUSTER_SET;
 use ocm_core::plan::Applied;
-use ocm_core::policy_engine::{self as engine, EMERGENCY, FailurePolicy, Mark, Options, Running, Trust};
+use ocm_core::policy_engine::{self as engine, FailurePolicy, Mark, Options, Running, Trust};
 use ocm_core::{DryRun, Failure, Narrator};
 use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
@@ -16,6 +14,7 @@ use ocm_policy_certificates::{Found, look, renew, unusable_soon};
 
 use super::policy_engine::asked;
 use super::probe;
+use crate::policies::mark;
 
 /// What the rights are needed for.
 const PURPOSE: &str = "have the API server ask the hub's policies";
@@ -83,10 +82,7 @@ fn rights() -> Vec<Right> {
 
 /// Whoever has taken policies out of force puts them back.
 async fn refuse_in_emergency(hub: &Cluster) -> Result<(), Failure> {
-    let api: Api<Namespace> = Api::all(hub.client.clone());
-    let found = api.get_metadata_opt(engine::NAMESPACE).await;
-    let found = found.map_err(|error| hub.explain(format_args!("read namespace {}", engine::NAMESPACE), error))?;
-    match found.and_then(|found| found.metadata.annotations?.remove(EMERGENCY)) {
+    match mark(hub).await? {
         Some(mark) => {
             Err(Failure::refused(format!("policies were taken out of force {}", Mark::words(&mark))).hint(INSTALL))
         }

@@ -27,7 +27,7 @@ use super::baseline::{self as first, BaselineRequest};
 use super::cert_manager::{asked_for, can_issue, issued};
 use super::preflight;
 use super::probe::{self, PAUSE, Seen};
-use crate::policies::ended;
+use crate::policies::{ended, mark, refuse_another};
 use crate::workload;
 
 /// What the rights are needed for.
@@ -119,6 +119,9 @@ pub async fn install_policy_engine(
         access::require(cluster, PURPOSE, &rights(request, &outline)).await?;
     }
     let now = access::clock(cluster).await?;
+    // Whoever takes policies out of force from now on looks at what this makes.
+    let emergency = if request.mode.changes() { mark(cluster).await? } else { None };
+    let emergency = emergency.as_deref();
     let live = survey(cluster, &outline).await?;
     // What cannot be used is told before anything is changed.
     let planned = engine::plan(options, &live.running(), &renew(&live.certificates, now)?)?;
@@ -173,8 +176,9 @@ pub async fn install_policy_engine(
     let failure = if live.fails { end } else { FailurePolicy::Ignore };
     let Some(deadline) = deadline else {
         let configurations = planned.configurations(failure);
+        refuse_another(cluster, emergency).await?;
         applied.extend(apply::plan(cluster, &configurations, dry_run, narrator, each).await?);
-        ended(cluster, narrator).await?;
+        ended(cluster, emergency, narrator).await?;
         return Ok(EngineInstalled { applied, fails_closed: failure == FailurePolicy::Fail, in_force: None });
     };
     let mut step = async |plan: &Plan| -> Result<(), Failure> {
@@ -182,15 +186,24 @@ pub async fn install_policy_engine(
         Ok(())
     };
     let mut fails_closed = live.fails;
+    let is_alone = async || match is_others || injected {
+        true => Ok(()),
+        false => alone(cluster, &certificates).await,
+    };
     let in_force = async {
         ready(cluster, deadline, narrator).await?;
+        refuse_another(cluster, emergency).await?;
+        is_alone().await?;
         step(&planned.configurations(failure)).await?;
         fails_closed = failure == FailurePolicy::Fail;
         asked(cluster, deadline, narrator).await?;
-        ended(cluster, narrator).await?;
+        ended(cluster, emergency, narrator).await?;
         if failure != end {
+            refuse_another(cluster, None).await?;
+            is_alone().await?;
             step(&planned.configurations(end)).await?;
             fails_closed = end == FailurePolicy::Fail;
+            is_alone().await?;
         }
         if !is_others
             && !injected
@@ -331,6 +344,18 @@ async fn survey(cluster: &Cluster, outline: &Plan) -> Result<Live, Failure> {
     let seen = look(cluster).await?;
     let (others, certificates, fails) = (seen.foreign(), seen.found, seen.fails);
     Ok(Live { deployment, account, renewal, certificate, network_policy, others, certificates, fails })
+}
+
+/// Refuses where the pods get another authority by now than the one that API servers are told to trust: two that are made at the
+/// same time do not know of each other.
+async fn alone(cluster: &Cluster, made: &Certificates) -> Result<(), Failure> {
+    let now = look(cluster).await?.found.authority;
+    if now.is_some_and(|now| now.certificate == made.authority.certificate) {
+        return Ok(());
+    }
+    Err(Failure::new(Reason::Conflict, "somebody else installs the policy engine at the same time")
+        .because("its pods serve by another authority than the one of this run")
+        .hint(Remedy::RunAgain))
 }
 
 /// Waits until every pod answers.

@@ -74,17 +74,40 @@ pub async fn stop_asking(
     remove::all(hub, found.0, dry_run, narrator, each).await
 }
 
-/// Takes the mark away where the API server asks again, and tells what it said.
+/// The mark that is there, if any.
 ///
 /// # Errors
 /// The failure of a request.
-pub(crate) async fn ended(hub: &Cluster, narrator: &dyn Narrator) -> Result<(), Failure> {
+pub(crate) async fn mark(hub: &Cluster) -> Result<Option<String>, Failure> {
     let api: Api<Namespace> = Api::all(hub.client.clone());
     let found = api.get_metadata_opt(engine::NAMESPACE).await;
     let found = found.map_err(|error| hub.explain(format_args!("read namespace {}", engine::NAMESPACE), error))?;
-    let Some(mark) = found.and_then(|found| found.metadata.annotations?.remove(EMERGENCY)) else { return Ok(()) };
+    Ok(found.and_then(|found| found.metadata.annotations?.remove(EMERGENCY)))
+}
+
+/// Refuses where policies were taken out of force since `known` was the mark: that is of whoever looked at what is there now.
+///
+/// # Errors
+/// The refusal; the failure of a request.
+pub(crate) async fn refuse_another(hub: &Cluster, known: Option<&str>) -> Result<(), Failure> {
+    match mark(hub).await? {
+        Some(mark) if Some(mark.as_str()) != known => {
+            Err(Failure::refused(format!("policies were taken out of force meanwhile {}", Mark::words(&mark)))
+                .hint("to put them back in force all the same, run this again"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes the mark away that was there before the API server asked again, and tells what it said.
+///
+/// # Errors
+/// As [`refuse_another`].
+pub(crate) async fn ended(hub: &Cluster, known: Option<&str>, narrator: &dyn Narrator) -> Result<(), Failure> {
+    refuse_another(hub, known).await?;
+    let Some(mark) = known else { return Ok(()) };
     annotate(hub, Value::Null, DryRun::No).await?;
-    narrator.tell(Event::note(format!("policies were out of force {}", Mark::words(&mark))));
+    narrator.tell(Event::note(format!("policies were out of force {}", Mark::words(mark))));
     Ok(())
 }
 

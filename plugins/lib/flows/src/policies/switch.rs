@@ -9,9 +9,9 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use ocm_api::{HubPolicy, Manifest};
-use ocm_core::hub_policy::{Change, ChangeError, Step, Switch, Switching, change};
+use ocm_core::hub_policy::{Change, ChangeError, Step, Switch, Switching, change, is_as_found};
 use ocm_core::plan::{Applied, Outcome};
-use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::access::Right;
 use ocm_kube::apply::FIELD_MANAGER;
 use ocm_kube::{Cluster, access};
@@ -85,10 +85,10 @@ fn judged(policy: &HubPolicy, to: Change) -> Result<Switching, SwitchFailure> {
 }
 
 /// Switches what was found. `each` hears of every policy as soon as it is done. What has changed since it was found is
-/// looked at again.
+/// looked at again; a step is of the versions that were found, and of no others.
 ///
 /// # Errors
-/// As [`find_switchable`]; those before it are switched.
+/// As [`find_switchable`], and [`Reason::Conflict`]; those before it are switched.
 pub async fn switch_policies(
     hub: &Cluster,
     found: Vec<Switchable>,
@@ -119,8 +119,12 @@ async fn one(hub: &Cluster, mut policy: HubPolicy, to: Change, dry_run: DryRun) 
         before: Some(value(before)),
         after,
     };
+    let found = policy.clone();
     let mut tries = 0;
     loop {
+        if policy.metadata.deletion_timestamp.is_some() {
+            return Err(Failure::new(Reason::Conflict, format!("policy {name:?} is being deleted")).into());
+        }
         let patch = match judged(&policy, to)? {
             Switching::Nothing => return Ok(done(&policy, Outcome::Unchanged, value(&policy))),
             Switching::Patch(patch) => Patch::Merge(patch),
@@ -149,5 +153,12 @@ async fn one(hub: &Cluster, mut policy: HubPolicy, to: Change, dry_run: DryRun) 
         tokio::time::sleep(PAUSE * tries).await;
         let read = api.get(&name).await;
         policy = read.map_err(|error| hub.explain(format_args!("read policy {name:?}"), error))?;
+        // Once more, it would be a step of other versions than those that somebody has looked at.
+        if matches!(to, Change::Step(_)) && !is_as_found(&found, &policy) {
+            return Err(Failure::new(Reason::Conflict, format!("policy {name:?} has changed since it was looked at"))
+                .because("by somebody else, or by this command, whose answer was lost on its way")
+                .hint(Remedy::SeePolicy(name))
+                .into());
+        }
     }
 }
