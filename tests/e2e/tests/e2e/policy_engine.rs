@@ -494,7 +494,10 @@ fn interrupted(hub: &Hub, keeper: &Path) {
     }
     let code = child.wait().expect("it ends").code();
     assert!(code == Some(3) && is_marked, "{told:?}");
-    assert!(told.iter().any(|line| line.contains("taken out of force meanwhile") && line.contains("by ben")), "{told:?}");
+    assert!(
+        told.iter().any(|line| line.contains("taken out of force meanwhile") && line.contains("by ben")),
+        "{told:?}"
+    );
     assert_eq!((policies(hub), mark(hub)), (BTreeMap::new(), left));
 }
 

@@ -7,6 +7,7 @@ use ocm_core::plan::{Applied, Mode};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::{Cluster, access, apply};
 
+use super::error::InstallError;
 use super::hosted::{self, Hub};
 use super::{former, health, preflight, survey};
 
@@ -36,27 +37,6 @@ pub struct Installed {
     pub applied: Vec<Applied>,
     /// Whether the hub is usable, or why not; none if nobody waited for it.
     pub usable: Option<Result<(), Failure>>,
-}
-
-/// Why a hub could not be installed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InstallError {
-    /// The options contradict each other or what is there; nothing was tried.
-    Options(OptionsError),
-    /// It failed.
-    Failed(Failure),
-}
-
-impl From<OptionsError> for InstallError {
-    fn from(error: OptionsError) -> Self {
-        Self::Options(error)
-    }
-}
-
-impl From<Failure> for InstallError {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
 }
 
 /// Installs a hub, or does with its plan what the request says. `cluster` is where its pods run. `each` hears of every object as

@@ -14,7 +14,7 @@ use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Stage};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
-use super::carry_out::InstallError;
+use super::error::InstallError;
 use super::preflight;
 use crate::gone::until_gone;
 

@@ -9,6 +9,7 @@ mod asking;
 mod baseline;
 mod carry_out;
 mod cert_manager;
+mod error;
 mod former;
 mod health;
 pub(crate) mod hosted;
@@ -19,6 +20,7 @@ pub(crate) mod survey;
 
 pub(crate) use asking::{ask_again, check_asking};
 pub use baseline::{BaselineInstalled, BaselineRequest, install_baseline, new_baseline};
-pub use carry_out::{InstallError, Installed, Request, install, new_hub};
+pub use carry_out::{Installed, Request, install, new_hub};
 pub(crate) use cert_manager::asked_for;
+pub use error::InstallError;
 pub use policy_engine::{EngineError, EngineInstalled, EngineRequest, install_policy_engine, new_policy_engine};
