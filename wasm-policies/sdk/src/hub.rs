@@ -5,7 +5,7 @@ use ocm_policy_abi::{Cluster, Csr, Requester, Signature, Text};
 use ocm_rules::cluster;
 use ocm_rules::csr::{self, About};
 use ocm_rules::identity::{self, CREDENTIAL_ID, Identity};
-use ocm_rules::{Violation, name};
+use ocm_rules::{Code, Violation, name};
 
 use crate::{Answer, Request, deny};
 
@@ -182,14 +182,15 @@ pub fn is_addons(request: &Request<'_>) -> bool {
 /// None if it has nothing to do with any cluster, or the cluster has no name yet.
 ///
 /// # Errors
-/// Where that is not clear, such as where label and common name disagree: nobody may go on with such a request.
+/// Where that is not clear, such as where label and common name disagree, one of [`CLUSTER_CODES`]: nobody may go on with such a
+/// request.
 pub fn cluster_name<'r>(request: &'r Request<'_>) -> Result<Option<&'r str>, Violation> {
     let cluster = request.cluster().map(|cluster| &*cluster.name).filter(|name| !name.is_empty());
     let Some(csr) = request.csr() else { return Ok(cluster) };
     let about = csr::about(&csr_facts(csr))?.map(About::cluster);
     match (cluster, about) {
         (Some(cluster), Some(about)) if cluster != about => Err(Violation::new(
-            ocm_rules::Code::ClusterLabel,
+            Code::ClusterLabel,
             "metadata.labels",
             "the certificate request is about another cluster",
         )),
@@ -197,14 +198,9 @@ pub fn cluster_name<'r>(request: &'r Request<'_>) -> Result<Option<&'r str>, Vio
     }
 }
 
-/// The code of policies of one's own for what [`cluster_name`] finds unclear.
-pub const CLUSTER_UNCLEAR: &str = "ClusterUnclear";
-
-/// The answer to a request that does not say clearly which cluster it is about.
-pub fn unclear(violation: Violation) -> Answer {
-    let Violation { field, detail, .. } = violation;
-    deny(CLUSTER_UNCLEAR, bounded(detail)).at(field)
-}
+/// The codes of what [`cluster_name`] finds unclear.
+pub const CLUSTER_CODES: [Code; 5] =
+    [Code::Unreadable, Code::ClusterLabel, Code::AddonLabel, Code::CommonNames, Code::CommonName];
 
 /// Whether this writes to a part of an object that is written apart, such as its status.
 pub fn is_subresource(request: &Request<'_>) -> bool {

@@ -89,7 +89,7 @@ impl Policy for AllowedIdentities {
                 "IdentityBorrowed",
                 "Whoever asks has the name of a service account or token, but not what belongs to it",
             )
-            .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
+            .gives_codes(hub::CLUSTER_CODES)
             .gives("NameNotTheirs", "Whoever asks may bring in clusters, but none of this name")
             .settings_schema(include_str!("../settings.schema.json"))
     }
@@ -116,7 +116,7 @@ impl AllowedIdentities {
             return no_opinion();
         }
         let name = match hub::cluster_name(request) {
-            Err(violation) => return hub::unclear(violation),
+            Err(violation) => return hub::violated(violation),
             // It has nothing to do with clusters.
             Ok(None) if request.csr().is_some() => return no_opinion(),
             Ok(name) => name,

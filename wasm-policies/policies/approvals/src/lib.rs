@@ -49,7 +49,7 @@ impl Policy for Approvals {
             .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Approve])
             .needs_of_cluster(APPROVALS, EvidenceSource::Approvals, "/cluster", &fields)
             .needs_of_cluster(CLUSTER, EvidenceSource::Clusters, "/metadata/name", &["/metadata/uid"])
-            .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
+            .gives_codes(hub::CLUSTER_CODES)
             .gives(
                 "IdentityBorrowed",
                 "Whoever asks has the name of a service account or token, but not what belongs to it",
@@ -96,7 +96,7 @@ impl Approvals {
             };
         }
         let name = match hub::cluster_name(request) {
-            Err(violation) => return hub::unclear(violation),
+            Err(violation) => return hub::violated(violation),
             // It has nothing to do with clusters.
             Ok(None) if request.csr().is_some() => return no_opinion(),
             Ok(name) => name,

@@ -125,7 +125,7 @@ impl Policy for FreezeWindow {
     fn manifest() -> ManifestBuilder {
         manifest("freeze-window", env!("CARGO_PKG_VERSION"), "Lets no clusters in at certain times")
             .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Request, Operation::Approve])
-            .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
+            .gives_codes(hub::CLUSTER_CODES)
             .gives("Frozen", "No clusters come in at this time")
             .settings_schema(include_str!("../settings.schema.json"))
     }
@@ -159,7 +159,7 @@ impl FreezeWindow {
             return no_opinion();
         }
         match hub::cluster_name(request) {
-            Err(violation) => return hub::unclear(violation),
+            Err(violation) => return hub::violated(violation),
             // It has nothing to do with clusters.
             Ok(None) if request.csr().is_some() => return no_opinion(),
             Ok(_) => {}

@@ -58,7 +58,7 @@ impl Policy for Inventory {
             .needs_of_cluster(REQUESTS, EvidenceSource::Csrs, "/cluster", &["/state", "/askedBy", "/spkiSha256"])
             .may_edit(EditGrant::Label { key: "*".to_owned() })
             .may_edit(EditGrant::ClusterSet)
-            .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
+            .gives_codes(hub::CLUSTER_CODES)
             .gives("InventoryIncomplete", "The inventory could not be read, or not to its end")
             .gives("NotInInventory", "The inventory has no cluster of this name")
             .gives("EntryUnreadable", "What the inventory says of the cluster cannot be read")
@@ -84,7 +84,7 @@ impl Inventory {
             return no_opinion();
         }
         let name = match hub::cluster_name(request) {
-            Err(violation) => return hub::unclear(violation),
+            Err(violation) => return hub::violated(violation),
             // It has nothing to do with clusters.
             Ok(None) if request.csr().is_some() => return no_opinion(),
             Ok(None) => return deny("NotInInventory", "the cluster has no name yet").at("metadata.name"),

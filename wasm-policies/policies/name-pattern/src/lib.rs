@@ -34,7 +34,7 @@ impl Policy for NamePattern {
     fn manifest() -> ManifestBuilder {
         manifest("name-pattern", env!("CARGO_PKG_VERSION"), "Lets in clusters whose names have a certain form")
             .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Request, Operation::Approve])
-            .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
+            .gives_codes(hub::CLUSTER_CODES)
             .gives("NameMissing", "The name is not known yet, so it cannot be judged")
             .gives("NamePrefix", "The name does not begin as it must")
             .gives("NameSuffix", "The name does not end as it must")
@@ -67,7 +67,7 @@ impl NamePattern {
             return no_opinion();
         }
         let name = match hub::cluster_name(request) {
-            Err(violation) => return hub::unclear(violation),
+            Err(violation) => return hub::violated(violation),
             // Requests for certificates that have nothing to do with clusters carry no name of one.
             Ok(None) if request.csr().is_some() => return no_opinion(),
             Ok(None) => return deny("NameMissing", "the cluster has no name yet").at("metadata.name"),
