@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui};
 use ocm_core::plan::Mode;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator};
-use ocm_flows::policies::{find_asking, stop_asking};
+use ocm_flows::policies::{Asked, find_asking, stop_asking};
 use ocm_kube::connect;
 use serde_json::Map;
 
@@ -29,24 +29,27 @@ pub(crate) async fn run(args: EmergencyArgs, ui: Arc<Ui>) -> Result<Exit, Failur
     let view = PlanView::of(ui.clone(), Mode::Apply(dry_run), output);
     let hub = connect(&client.connection()?, ui.clone()).await?;
     let found = find_asking(&hub, dry_run, &*ui).await?;
-    let is_there = found.is_there();
     let question = format!(
         "Take all policies of {} out of force? What they refuse or hold then passes, until the policy engine is \
          installed again.",
         hub.label()
     );
-    if is_there && !yes && dry_run == DryRun::No && !ui.confirm(&question).await? {
+    if found.is_there() && !yes && dry_run == DryRun::No && !ui.confirm(&question).await? {
         return Err(Failure::refused("nothing was changed"));
     }
-    stop_asking(&hub, found, reason, dry_run, &*ui, |applied| view.row(applied)).await?;
+    let asked = stop_asking(&hub, found, reason, dry_run, &*ui, |applied| view.row(applied)).await?;
     view.document(Map::new())?;
-    ui.tell(Event::note(match is_there {
-        true if dry_run == DryRun::No => {
+    ui.tell(Event::note(match (asked, dry_run) {
+        (Asked::Nothing, _) => "the API server asks no policies: there was nothing to do",
+        (_, DryRun::Client | DryRun::Server) => "nothing was changed",
+        (Asked::Policies, DryRun::No) => {
             "registrations pass without policies, as far as the baseline lets them; to have policies asked again: \
              kubectl ocm install policy-engine --wait"
         }
-        true => "nothing was changed",
-        false => "the API server asks no policies: there was nothing to do",
+        (Asked::Nobody, DryRun::No) => {
+            "the API server asks no policies; an installation that is under way stops before it does. To have policies asked: \
+             kubectl ocm install policy-engine --wait"
+        }
     }));
     Ok(Exit::Ok)
 }

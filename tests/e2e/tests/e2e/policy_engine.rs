@@ -470,10 +470,13 @@ fn emergency(hub: &Hub) {
     assert!(said.code == Some(0) && said.stderr.contains("kubectl ocm install policy-engine --wait"), "{said:?}");
     let left = mark(hub);
     assert!(left.contains("\"by\":\"ann\"") && left.contains("incident 815"), "{left}");
-    // Again: there is nothing to do, and the mark stays that of the first.
+    // Again: nobody is asked, and the mark says so once more.
     let said = command(&["--yes"]);
-    assert!(said.code == Some(0) && said.stderr.contains("there was nothing to do"), "{said:?}");
-    assert_eq!((asked(), mark(hub)), (0, left));
+    assert!(said.code == Some(0) && said.stderr.contains("the API server asks no policies; an inst"), "{said:?}");
+    let at = |mark: &str| serde_json::from_str::<Value>(mark).expect("it is JSON")["at"].clone();
+    let again = mark(hub);
+    assert!(again != left && at(&again) == at(&left) && again.contains("incident 815"), "{again}");
+    assert_eq!(asked(), 0);
 }
 
 /// Takes policies out of force while somebody puts them back: that one stops.
@@ -481,13 +484,14 @@ fn interrupted(hub: &Hub, keeper: &Path) {
     kill_pods(hub);
     let mut command = command(keeper, "install", &["--wait", "--replicas=1", "--timeout=180s"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-    let left = json!({"at": "2026-01-01T00:00:00Z", "by": "ben", "reason": "incident 816"}).to_string();
     let (mut told, mut is_marked) = (Vec::new(), false);
     for line in BufReader::new(child.stderr.take().expect("it is piped")).lines() {
         let line = line.expect("it is text");
         if line.contains("waiting for the pods of the policy engine") && !is_marked {
-            let note = format!("policy.kubectl-ocm.dev/emergency={left}");
-            hub.cluster.kubectl(&["annotate", "--overwrite", "namespace", "ocm-policy-engine", &note]).expect("marked");
+            user_with(&hub.cluster, "ben", &["policy-emergency.yaml"]);
+            let mut command = kubectl_ocm("policy", hub.cluster.kubeconfig());
+            let said = run(command.args(["emergency", "--reason", "incident 816", "--yes", "--as", "ben"]));
+            assert!(said.code == Some(0) && said.stderr.contains("under way stops before it does"), "{said:?}");
             is_marked = true;
         }
         told.push(line);
@@ -498,7 +502,9 @@ fn interrupted(hub: &Hub, keeper: &Path) {
         told.iter().any(|line| line.contains("taken out of force meanwhile") && line.contains("by ben")),
         "{told:?}"
     );
-    assert_eq!((policies(hub), mark(hub)), (BTreeMap::new(), left));
+    assert_eq!(policies(hub), BTreeMap::new());
+    let left = mark(hub);
+    assert!(left.contains("\"by\":\"ben\"") && left.contains("incident 816"), "{left}");
 }
 
 /// What says that policies were taken out of force.

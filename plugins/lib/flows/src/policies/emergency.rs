@@ -45,7 +45,19 @@ pub async fn find_asking(hub: &Cluster, dry_run: DryRun, narrator: &dyn Narrator
     Ok(Asking(remove::find(hub, &configurations).await?))
 }
 
-/// Has the API server ask nobody any more. The mark comes first: whatever happens then, it says what was wanted.
+/// Whom the API server asked before it was told to ask nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The policies.
+    Policies,
+    /// Nobody, and there is a mark: whoever puts policies in force meanwhile stops.
+    Nobody,
+    /// Nobody, and there is nothing that could be marked.
+    Nothing,
+}
+
+/// Has the API server ask nobody any more. The mark comes first: whatever happens then, it says what was wanted, also to whoever is
+/// about to have policies asked.
 ///
 /// # Errors
 /// The failure of a request; what was deleted before it is gone.
@@ -56,22 +68,36 @@ pub async fn stop_asking(
     dry_run: DryRun,
     narrator: &dyn Narrator,
     each: impl FnMut(&Applied),
-) -> Result<Vec<Applied>, Failure> {
-    if dry_run != DryRun::Client && found.is_there() {
-        let review = access::myself(hub).await?;
-        // Other clocks may be wrong in an emergency, too.
-        let at = review.metadata.creation_timestamp.map_or_else(Timestamp::now, |time| time.0);
-        let by = review.status.and_then(|status| status.user_info?.username).unwrap_or_default();
-        let mark = json!(Mark { at, by, reason: reason.to_owned() }).to_string();
-        match annotate(hub, Value::from(mark), dry_run).await {
-            // Nobody has to keep the namespace for that.
-            Err(failure) if failure.reason == Reason::NotFound => {
-                narrator.tell(Event::warning(format!("no mark is left: there is no namespace {}", engine::NAMESPACE)));
-            }
-            marked => marked?,
+) -> Result<Asked, Failure> {
+    let is_there = found.is_there();
+    let mut is_marked = false;
+    if dry_run != DryRun::Client {
+        is_marked = match leave_mark(hub, reason, dry_run).await {
+            Err(failure) if failure.reason == Reason::NotFound => false,
+            marked => marked.map(|()| true)?,
+        };
+        // Nobody has to keep the namespace for that.
+        if is_there && !is_marked {
+            narrator.tell(Event::warning(format!("no mark is left: there is no namespace {}", engine::NAMESPACE)));
         }
     }
-    remove::all(hub, found.0, dry_run, narrator, each).await
+    remove::all(hub, found.0, dry_run, narrator, each).await?;
+    Ok(match (is_there, is_marked) {
+        (true, _) => Asked::Policies,
+        (false, true) => Asked::Nobody,
+        (false, false) => Asked::Nothing,
+    })
+}
+
+async fn leave_mark(hub: &Cluster, reason: &str, dry_run: DryRun) -> Result<(), Failure> {
+    // What is there is read by a change of nothing, for which the right to make one is enough.
+    let former = patch(hub, json!({}), DryRun::Server).await?;
+    let review = access::myself(hub).await?;
+    // Other clocks may be wrong in an emergency, too.
+    let at = review.metadata.creation_timestamp.map_or_else(Timestamp::now, |time| time.0);
+    let by = review.status.and_then(|status| status.user_info?.username).unwrap_or_default();
+    let mark = Mark { at, again: None, by, reason: reason.to_owned() }.after(former.as_deref());
+    annotate(hub, Value::from(json!(mark).to_string()), dry_run).await
 }
 
 /// The mark that is there, if any.
@@ -112,13 +138,18 @@ pub(crate) async fn ended(hub: &Cluster, known: Option<&str>, narrator: &dyn Nar
 }
 
 async fn annotate(hub: &Cluster, mark: Value, dry_run: DryRun) -> Result<(), Failure> {
+    patch(hub, json!({"metadata": {"annotations": { EMERGENCY: mark }}}), dry_run).await.map(|_| ())
+}
+
+/// Changes the namespace, and returns the mark that it has then.
+async fn patch(hub: &Cluster, patch: Value, dry_run: DryRun) -> Result<Option<String>, Failure> {
     let api: Api<Namespace> = Api::all(hub.client.clone());
     let params = PatchParams {
         dry_run: dry_run == DryRun::Server,
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let patch = json!({"metadata": {"annotations": { EMERGENCY: mark }}});
     let patched = api.patch_metadata(engine::NAMESPACE, &params, &Patch::Merge(patch)).await;
-    patched.map(|_| ()).map_err(|error| hub.explain(format_args!("mark namespace {}", engine::NAMESPACE), error))
+    let after = patched.map_err(|error| hub.explain(format_args!("mark namespace {}", engine::NAMESPACE), error))?;
+    Ok(after.metadata.annotations.and_then(|mut annotations| annotations.remove(EMERGENCY)))
 }
