@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt;
+use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -917,11 +918,20 @@ async fn rights_left(
     narrator: &dyn Narrator,
     each: &dyn Fn(&Applied),
 ) -> Result<(), Failure> {
-    if !observe::other_agents(managed, None).await?.iter().any(|name| name == klusterlet) {
-        return Ok(());
-    }
-    for manifest in rules::rights_of_agents(klusterlet) {
-        match delete(managed, &manifest, DryRun::No, each).await {
+    let is_listed = observe::other_agents(managed, None).await?.iter().any(|name| name == klusterlet);
+    let all = rules::rights_of_agents(klusterlet);
+    // Any of them may be what is left.
+    let found = join_all(all.iter().map(|manifest| apply::read(managed, manifest))).await;
+    for (manifest, found) in all.iter().zip(found) {
+        let is_there = match found {
+            // Whoever may not look cannot tell.
+            Err(failure) if failure.reason == Reason::Forbidden => is_listed,
+            found => found?.is_some(),
+        };
+        if !is_there {
+            continue;
+        }
+        match delete(managed, manifest, DryRun::No, each).await {
             Err(failure) if failure.reason == Reason::Forbidden => {
                 let told = format!("the operator has left {}, which you may not delete", manifest.reference());
                 narrator.tell(Event::warning(told));
