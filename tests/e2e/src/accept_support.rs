@@ -13,9 +13,9 @@ use std::sync::Arc;
 use control_plane::{Cluster, Spec};
 use fleet_sim::{Access, Fleet};
 use futures::StreamExt as _;
-use k8s_openapi::api::authentication::v1::UserInfo;
+use k8s_openapi::api::authentication::v1::{TokenRequest, UserInfo};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use ocm_api::ManagedCluster;
@@ -89,9 +89,8 @@ impl Hub {
             .unwrap();
         kubectl(&["apply", "--filename", file.to_str().unwrap()]);
 
-        let token_of = |namespace: &str, account: &str| {
-            kubectl(&["create", "token", account, "--namespace", namespace]).trim().to_owned()
-        };
+        let admin = runtime.block_on(connect(cluster.kubeconfig())).client;
+        let token_of = |namespace: &str, account: &str| runtime.block_on(token(admin.clone(), namespace, account));
         let account = bootstrap::SERVICE_ACCOUNT;
         let tokens = [
             (Who::Bootstrap, token_of(namespaces::OPERATOR, account)),
@@ -358,6 +357,13 @@ pub fn note(hub: &Cluster, name: &str, uid: &str, until: &str) {
 
 /// The secret half of the bootstrap tokens.
 const TOKEN: &str = "0123456789abcdef";
+
+/// A token of a service account.
+async fn token(client: Client, namespace: &str, account: &str) -> String {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client, namespace);
+    let asked = accounts.create_token_request(account, &PostParams::default(), &TokenRequest::default()).await.unwrap();
+    asked.status.unwrap().token
+}
 
 /// A cluster as our libraries see it, by the user of a kubeconfig.
 pub async fn connect(kubeconfig: &Path) -> ocm_kube::Cluster {

@@ -4,7 +4,16 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
+use futures::{StreamExt as _, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ListParams, PartialObjectMeta};
+use kube::core::DynamicObject;
+use kube::discovery::verbs::{DELETE, LIST};
+use kube::discovery::{ApiGroup, ApiResource, Discovery};
+use kube::{Api, Client};
+use tokio::runtime::Builder;
 
+use crate::accept_support::connect;
 use crate::pause_after;
 
 /// What people, controllers and the API server make and forget all the time.
@@ -14,21 +23,41 @@ const PASSING: &[&str] =
 /// What the hub forgets by itself, an hour after it was signed: longer than a test lasts, but not than all stories.
 const FORGOTTEN: &str = "CertificateSigningRequest ";
 
-/// Every object of every kind, by kind, namespace and name.
+/// How many kinds are listed at once.
+const AT_ONCE: usize = 8;
+
+/// Every object of every kind, by kind, namespace and name. Tests look again and again, so it asks for metadata alone, and not by
+/// kubectl, for which that is the work of a second.
 ///
 /// # Panics
 ///
 /// When the cluster cannot be read.
 pub fn sweep(cluster: &Cluster) -> BTreeSet<String> {
-    let kinds =
-        cluster.kubectl(&["api-resources", "--verbs=list,delete", "--output=name"]).expect("it tells its kinds");
-    let kinds: Vec<&str> = kinds.split_whitespace().collect();
-    let columns = "--output=custom-columns=KIND:.kind,IN:.metadata.namespace,NAME:.metadata.name";
-    let all =
-        cluster.kubectl(&["get", &kinds.join(","), "--all-namespaces", "--no-headers", "--ignore-not-found", columns]);
-    let all = all.expect("everything can be listed");
-    let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    all.lines().map(line).filter(|line| !PASSING.iter().any(|kind| line.starts_with(kind))).collect()
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let lines = runtime.block_on(async {
+        let client = connect(cluster.kubeconfig()).await.client;
+        let discovery = Discovery::new(client.clone()).run_aggregated().await.expect("it tells its kinds");
+        let kinds = discovery.groups().flat_map(ApiGroup::resources_by_stability);
+        let kinds = kinds.filter(|(_, verbs)| verbs.supports_operation(LIST) && verbs.supports_operation(DELETE));
+        let lists = kinds.map(|(kind, _)| list(client.clone(), kind));
+        stream::iter(lists).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await
+    });
+    lines.into_iter().flatten().filter(|line| !PASSING.iter().any(|kind| line.starts_with(kind))).collect()
+}
+
+/// The objects of a kind; none where its definition has gone meanwhile.
+async fn list(client: Client, kind: ApiResource) -> Vec<String> {
+    let api: Api<DynamicObject> = Api::all_with(client, &kind);
+    let found = match api.list_metadata(&ListParams::default()).await {
+        Ok(found) => found.items,
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+        Err(error) => panic!("{} cannot be listed: {error}", kind.plural),
+    };
+    let line = |object: PartialObjectMeta<DynamicObject>| {
+        let ObjectMeta { namespace, name, .. } = object.metadata;
+        format!("{} {} {}", kind.kind, namespace.as_deref().unwrap_or("<none>"), name.unwrap_or_default())
+    };
+    found.into_iter().map(line).collect()
 }
 
 /// Waits until there is exactly what there was before.

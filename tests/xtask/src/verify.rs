@@ -189,7 +189,7 @@ impl<'a> Lanes<'a> {
         Self { queues: [runs, VecDeque::new()], lanes: vec![&[0]], in_turn: false }
     }
 
-    /// Some lanes for what keeps processors busy, and three that begin with what waits and go on with the others: with two, a
+    /// Some lanes for what keeps processors busy, and four that begin with what waits and go on with the others: with two, a
     /// quarter of the processors' time was left. More tests at once than lanes would make each other late.
     fn by_load(runs: Vec<Run<'a>>, busy: usize) -> Self {
         let place = |all: &[&str], run: &Run<'_>| all.iter().position(|module| run.modules.contains(module));
@@ -198,7 +198,7 @@ impl<'a> Lanes<'a> {
         waiting.sort_by_key(|run| place(&WAITING, run));
         others.sort_by_key(|run| place(&LONGEST, run).unwrap_or(LONGEST.len()));
         let mut lanes: Vec<&'static [usize]> = vec![&[0, 1]; busy];
-        lanes.resize(busy + 3, &[1, 0]);
+        lanes.resize(busy + 4, &[1, 0]);
         Self { queues: [others.into(), waiting.into()], lanes, in_turn: true }
     }
 }
