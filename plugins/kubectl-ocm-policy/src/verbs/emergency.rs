@@ -34,14 +34,17 @@ pub(crate) async fn run(args: EmergencyArgs, ui: Arc<Ui>) -> Result<Exit, Failur
          installed again.",
         hub.label()
     );
-    if found.is_there() && !yes && dry_run == DryRun::No && !ui.confirm(&question).await? {
+    if !yes && dry_run == DryRun::No && !ui.confirm(&question).await? {
         return Err(Failure::refused("nothing was changed"));
     }
     let asked = stop_asking(&hub, found, reason, dry_run, &*ui, |applied| view.row(applied)).await?;
     view.document(Map::new())?;
     ui.tell(Event::note(match (asked, dry_run) {
-        (Asked::Nothing, _) => "the API server asks no policies: there was nothing to do",
         (_, DryRun::Client | DryRun::Server) => "nothing was changed",
+        (Asked::Nothing, DryRun::No) => {
+            "the API server asks no policies, and no mark is left: there is no namespace of the policy engine; an installation \
+             that only begins goes on"
+        }
         (Asked::Policies, DryRun::No) => {
             "registrations pass without policies, as far as the baseline lets them; to have policies asked again: \
              kubectl ocm install policy-engine --wait"

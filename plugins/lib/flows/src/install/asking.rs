@@ -14,7 +14,7 @@ use ocm_policy_certificates::{Found, look, renew, unusable_soon};
 
 use super::policy_engine::asked;
 use super::probe;
-use crate::policies::mark;
+use crate::policies::{mark, withdraw_for_another};
 
 /// What the rights are needed for.
 const PURPOSE: &str = "have the API server ask the hub's policies";
@@ -55,11 +55,13 @@ pub(crate) async fn ask_again(
     // What refuses already goes on doing so.
     let first = if fails { FailurePolicy::Fail } else { FailurePolicy::Ignore };
     apply::plan(hub, &plan(first), dry_run, narrator, &mut each).await?;
+    // Somebody may have taken policies out of force meanwhile.
+    withdraw_for_another(hub, None, narrator).await?;
     asked(hub, Instant::now() + WAIT, narrator).await?;
+    withdraw_for_another(hub, None, narrator).await?;
     if !fails {
-        // Somebody may have taken policies out of force meanwhile.
-        refuse_in_emergency(hub).await?;
         apply::plan(hub, &last, dry_run, narrator, &mut each).await?;
+        withdraw_for_another(hub, None, narrator).await?;
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ use super::baseline::{self as first, BaselineRequest};
 use super::cert_manager::{asked_for, can_issue, issued};
 use super::preflight;
 use super::probe::{self, PAUSE, Seen};
-use crate::policies::{ended, mark, refuse_another};
+use crate::policies::{ended, mark, refuse_another, withdraw_for_another};
 use crate::workload;
 
 /// What the rights are needed for.
@@ -105,6 +105,8 @@ pub async fn install_policy_engine(
     mut each: impl FnMut(&Applied),
 ) -> Result<EngineInstalled, EngineError> {
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
+    // Whoever takes policies out of force from now on looks at what this makes.
+    let emergency = if request.mode.changes() { Some(mark(cluster).await) } else { None };
     is_suited(cluster).await?;
     let mut request = request.clone();
     if request.options.issuer.is_none() {
@@ -119,8 +121,7 @@ pub async fn install_policy_engine(
         access::require(cluster, PURPOSE, &rights(request, &outline)).await?;
     }
     let now = access::clock(cluster).await?;
-    // Whoever takes policies out of force from now on looks at what this makes.
-    let emergency = if request.mode.changes() { mark(cluster).await? } else { None };
+    let emergency = emergency.transpose()?.flatten();
     let emergency = emergency.as_deref();
     let live = survey(cluster, &outline).await?;
     // What cannot be used is told before anything is changed.
@@ -195,6 +196,7 @@ pub async fn install_policy_engine(
         refuse_another(cluster, emergency).await?;
         is_alone().await?;
         step(&planned.configurations(failure)).await?;
+        withdraw_for_another(cluster, emergency, narrator).await?;
         fails_closed = failure == FailurePolicy::Fail;
         asked(cluster, deadline, narrator).await?;
         ended(cluster, emergency, narrator).await?;
@@ -202,6 +204,7 @@ pub async fn install_policy_engine(
             refuse_another(cluster, None).await?;
             is_alone().await?;
             step(&planned.configurations(end)).await?;
+            withdraw_for_another(cluster, None, narrator).await?;
             fails_closed = end == FailurePolicy::Fail;
             is_alone().await?;
         }
