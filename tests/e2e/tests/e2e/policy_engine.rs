@@ -317,7 +317,6 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     assert!(answer(hub.try_ask(&wrong)).says(ours));
 }
 
-/// A request as kubelets make them, as an administrator; returns its name.
 /// Reads what pods have logged, and what they log meanwhile, with the documented rights: one of them less is too few.
 fn logs(hub: &Hub, wrong: &Ask) {
     let reader = user_with(&hub.cluster, "log-reader", &["policy-logs.yaml"]);
@@ -481,30 +480,44 @@ fn emergency(hub: &Hub) {
 
 /// Takes policies out of force while somebody puts them back: that one stops.
 fn interrupted(hub: &Hub, keeper: &Path) {
+    // Somebody who has looked at what is there before the configurations were.
+    let note = json!({"at": "2026-01-01T00:00:00Z", "by": "cyd", "reason": "incident 817"});
+    let note = format!("policy.kubectl-ocm.dev/emergency={note}");
+    stopped(hub.cluster.kubeconfig(), "waiting until the API server asks the webhook", "by cyd", || {
+        hub.cluster.kubectl(&["annotate", "--overwrite", "namespace", "ocm-policy-engine", &note]).expect("marked");
+    });
+    assert_eq!(policies(hub), BTreeMap::new(), "what the installation applied is gone");
+    assert!(mark(hub).contains("incident 817"), "{}", mark(hub));
+
     kill_pods(hub);
-    let mut command = command(keeper, "install", &["--wait", "--replicas=1", "--timeout=180s"]);
+    stopped(keeper, "waiting for the pods of the policy engine", "by ben", || {
+        user_with(&hub.cluster, "ben", &["policy-emergency.yaml"]);
+        let mut command = kubectl_ocm("policy", hub.cluster.kubeconfig());
+        let said = run(command.args(["emergency", "--reason", "incident 816", "--yes", "--as", "ben"]));
+        assert!(said.code == Some(0) && said.stderr.contains("under way stops before it does"), "{said:?}");
+    });
+    assert_eq!(policies(hub), BTreeMap::new());
+    let left = mark(hub);
+    assert!(left.contains("\"by\":\"cyd\"") && left.contains("\"by\":\"ben\""), "{left}");
+}
+
+/// Has an installation stop where something is done as soon as it says that it waits for `at`.
+fn stopped(kubeconfig: &Path, at: &str, whose: &str, act: impl Fn()) {
+    let mut command = command(kubeconfig, "install", &["--wait", "--replicas=1", "--timeout=180s"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-    let (mut told, mut is_marked) = (Vec::new(), false);
+    let (mut told, mut is_done) = (Vec::new(), false);
     for line in BufReader::new(child.stderr.take().expect("it is piped")).lines() {
         let line = line.expect("it is text");
-        if line.contains("waiting for the pods of the policy engine") && !is_marked {
-            user_with(&hub.cluster, "ben", &["policy-emergency.yaml"]);
-            let mut command = kubectl_ocm("policy", hub.cluster.kubeconfig());
-            let said = run(command.args(["emergency", "--reason", "incident 816", "--yes", "--as", "ben"]));
-            assert!(said.code == Some(0) && said.stderr.contains("under way stops before it does"), "{said:?}");
-            is_marked = true;
+        if line.contains(at) && !is_done {
+            act();
+            is_done = true;
         }
         told.push(line);
     }
     let code = child.wait().expect("it ends").code();
-    assert!(code == Some(3) && is_marked, "{told:?}");
-    assert!(
-        told.iter().any(|line| line.contains("taken out of force meanwhile") && line.contains("by ben")),
-        "{told:?}"
-    );
-    assert_eq!(policies(hub), BTreeMap::new());
-    let left = mark(hub);
-    assert!(left.contains("\"by\":\"ben\"") && left.contains("incident 816"), "{left}");
+    assert!(code == Some(3) && is_done, "{told:?}");
+    let says = |line: &String| line.contains("taken out of force meanwhile") && line.contains(whose);
+    assert!(told.iter().any(says), "{told:?}");
 }
 
 /// What says that policies were taken out of force.
@@ -513,6 +526,7 @@ fn mark(hub: &Hub) -> String {
     hub.cluster.kubectl(&["get", "namespace", "ocm-policy-engine", path]).expect("it is read")
 }
 
+/// A request as kubelets make them, as an administrator; returns its name.
 fn kubelet_request(hub: &Hub, name: &str) -> String {
     let mut ask = Ask::agent("c1").by(Who::Admin);
     (ask.label, ask.name) = (None, Some(name.to_owned()));

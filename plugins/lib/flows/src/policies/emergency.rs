@@ -216,3 +216,18 @@ async fn patch(hub: &Cluster, patch: Value, dry_run: DryRun) -> Result<Option<St
     let after = patched.map_err(|error| hub.explain(format_args!("mark namespace {}", engine::NAMESPACE), error))?;
     Ok(after.metadata.annotations.and_then(|mut annotations| annotations.remove(EMERGENCY)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_mark_that_was_not_known_keeps_policies_out_of_force() {
+        let told = |mark, known| another(mark, known).map(|failure| failure.message);
+        assert_eq!(told(None, None), None);
+        assert_eq!(told(None, Some("a")), None);
+        assert_eq!(told(Some("a"), Some("a")), None);
+        assert_eq!(told(Some("b"), Some("a")).as_deref(), Some("policies were taken out of force meanwhile b"));
+        assert!(told(Some("b"), None).is_some());
+    }
+}
