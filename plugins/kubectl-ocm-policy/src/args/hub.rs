@@ -118,7 +118,9 @@ Exit codes: 0 done, 1 failed or not in force, 2 the command line or a file canno
 const EMERGENCY: &str = "\
 The API server is told to ask the webhook no more: its configurations are deleted, which no webhook can refuse. Policies, \
 webhook and controller stay. So does the static baseline, if it is installed. Who did it, when and why stands in the \
-annotation policy.kubectl-ocm.dev/emergency of the namespace ocm-policy-engine until the policy engine is installed again.
+annotation policy.kubectl-ocm.dev/emergency of the namespace ocm-policy-engine until the policy engine is installed again. \
+It stands there also where the API server asked no policy, so that an installation that is running now stops. The command \
+asks in any case, unless --yes answers.
 
 Examples:
   kubectl ocm policy emergency --reason 'incident 815: everything is refused' --context hub

@@ -57,7 +57,7 @@ pub(crate) async fn ask_again(
     apply::plan(hub, &plan(first), dry_run, narrator, &mut each).await?;
     // Somebody may have taken policies out of force meanwhile.
     withdraw_for_another(hub, None, narrator).await?;
-    asked(hub, Instant::now() + WAIT, narrator).await?;
+    asked(hub, None, Instant::now() + WAIT, narrator).await?;
     withdraw_for_another(hub, None, narrator).await?;
     if !fails {
         apply::plan(hub, &last, dry_run, narrator, &mut each).await?;

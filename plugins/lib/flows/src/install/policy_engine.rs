@@ -198,7 +198,7 @@ pub async fn install_policy_engine(
         step(&planned.configurations(failure)).await?;
         withdraw_for_another(cluster, emergency, narrator).await?;
         fails_closed = failure == FailurePolicy::Fail;
-        asked(cluster, deadline, narrator).await?;
+        asked(cluster, emergency, deadline, narrator).await?;
         ended(cluster, emergency, narrator).await?;
         if failure != end {
             refuse_another(cluster, None).await?;
@@ -378,7 +378,12 @@ async fn ready(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) ->
 }
 
 /// Waits until the API server was seen to ask the webhook.
-pub(super) async fn asked(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) -> Result<(), Failure> {
+pub(super) async fn asked(
+    cluster: &Cluster,
+    emergency: Option<&str>,
+    deadline: Instant,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
     let is_right = |answer: &Answer| matches!(answer, Answer::Refused(_)) && engine::is_answer(&answer.said());
     until("waiting until the API server asks the webhook", deadline, PAUSE, narrator, async || {
         Ok(match probe::ask_with(cluster, &engine::probe(), IN_A_ROW, is_right).await {
@@ -387,6 +392,8 @@ pub(super) async fn asked(cluster: &Cluster, deadline: Instant, narrator: &dyn N
             Err(failure) => return Err(failure),
             Ok(Seen::All) => Check::Ready(()),
             Ok(Seen::NotYet) => {
+                // Where policies were taken out of force, it will not.
+                withdraw_for_another(cluster, emergency, narrator).await?;
                 Check::Unwatched("the API server does not reach it, or does not trust it yet".to_owned())
             }
             Ok(Seen::NoHub) => Check::Unwatched("the hub serves no managed clusters".to_owned()),
@@ -397,6 +404,10 @@ pub(super) async fn asked(cluster: &Cluster, deadline: Instant, narrator: &dyn N
 }
 
 fn with_hint(failure: Failure) -> Failure {
+    // A refusal has taken back what was applied, and says itself what to do.
+    if failure.reason == Reason::Refused {
+        return failure;
+    }
     failure.hint("what was applied stays: mend it and run the same command again, it goes on from there")
 }
 
