@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::Condition;
+use crate::{Condition, lenient};
 
 api_object! {
     /// A cluster that has registered, or wants to, with the hub. Upstream: `cluster/v1.ManagedCluster`.
@@ -40,8 +40,8 @@ pub struct ManagedClusterSpec {
 pub struct ClientConfig {
     /// The https URL.
     pub url: String,
-    /// PEM certificates of its issuer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// PEM certificates of its issuer; none also where they cannot be read.
+    #[serde(default, deserialize_with = "lenient::bytes", skip_serializing_if = "Option::is_none")]
     pub ca_bundle: Option<ByteString>,
 }
 
@@ -77,8 +77,9 @@ pub struct Taint {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterStatus {
-    /// Conditions; types and reasons are in [`conditions::managed_cluster`](crate::conditions::managed_cluster).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Conditions; types and reasons are in [`conditions::managed_cluster`](crate::conditions::managed_cluster). Times that cannot be
+    /// read are the beginning of 1970.
+    #[serde(default, deserialize_with = "lenient::conditions", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Resources of all nodes by name, for example `cpu` and `memory`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -30,6 +30,7 @@ pub mod conditions;
 pub mod crds;
 #[cfg(feature = "schema")]
 mod field_schema;
+mod lenient;
 mod manifest;
 pub mod names;
 

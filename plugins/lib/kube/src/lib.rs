@@ -21,6 +21,7 @@ mod middleware;
 pub mod pages;
 pub mod relay;
 pub mod remove;
+mod times;
 pub mod triggers;
 mod untyped;
 pub mod wait;

@@ -1,5 +1,5 @@
-//! What every request of ours passes through: fresh credentials, a time limit that spares watches, and an ear for
-//! `Warning:` headers.
+//! What every request of ours passes through: fresh credentials, a time limit that spares watches, an ear for `Warning:`
+//! headers, and times that can be read.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, WARNING};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, WARNING};
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use ocm_core::{Event, Narrator};
@@ -16,6 +16,7 @@ use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Layer, Service};
 
 use crate::credentials::Credentials;
+use crate::times::Readable;
 
 /// Authorizes a request, bounds it to the end of its answer, and tells the server's warnings, each once.
 #[derive(Clone)]
@@ -83,7 +84,7 @@ where
     In: Send + 'static,
     Out: Send + 'static,
 {
-    type Response = Response<Bounded<Out>>;
+    type Response = Response<Readable<Bounded<Out>>>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
@@ -114,7 +115,9 @@ where
             };
             middleware.tell_warnings(&response);
             let limit = limit.map(|(limit, end)| (middleware.too_slow(limit), end));
-            Ok(response.map(|body| Bounded::new(body, limit)))
+            let kind = response.headers().get(CONTENT_TYPE);
+            let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+            Ok(response.map(|body| Readable::new(Bounded::new(body, limit), is_json)))
         })
     }
 }
