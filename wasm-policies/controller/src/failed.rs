@@ -29,8 +29,13 @@ pub(crate) fn failed(error: &kube::Error) -> Failed {
         kube::Error::Api(status) if matches!(status.code, 404 | 409) => Failed::Changed,
         kube::Error::Api(status) if status.code == 403 => Failed::Forbidden(ocm_kube::explain(error).to_string()),
         kube::Error::Api(status) if status.code == 422 => Failed::Invalid(ocm_kube::explain(error).to_string()),
-        kube::Error::Api(status) if status.code == 504 => Failed::Late,
-        error => Failed::Refused(ocm_kube::explain(error).to_string()),
+        // What a load balancer says, or a server that lost its storage, tells nothing of what became of the request.
+        kube::Error::Api(status) if matches!(status.code, 502..=504) => Failed::Late,
+        kube::Error::Api(_) | kube::Error::Auth(_) | kube::Error::BuildRequest(_) => {
+            Failed::Refused(ocm_kube::explain(error).to_string())
+        }
+        // A connection that broke, or an answer that cannot be read.
+        _ => Failed::Late,
     }
 }
 
@@ -49,6 +54,9 @@ mod tests {
         assert!(matches!(failed(&status(409, "conflict")), Failed::Changed));
         assert!(matches!(failed(&status(404, "gone")), Failed::Changed));
         assert!(matches!(failed(&status(403, "no")), Failed::Forbidden(_)));
-        assert!(matches!(failed(&status(503, "later")), Failed::Refused(_)));
+        assert!(matches!(failed(&status(500, "no")), Failed::Refused(_)));
+        assert!(matches!(failed(&status(503, "later")), Failed::Late), "it may have been carried out");
+        let broken = kube::Error::Service(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into());
+        assert!(matches!(failed(&broken), Failed::Late));
     }
 }

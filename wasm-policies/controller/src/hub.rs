@@ -110,7 +110,8 @@ impl Hub {
         let by_cluster = Index::default();
         let clusters = {
             let wake = name(wakes);
-            Arc::new(Store::new(|object| Packed::new(&object), Box::new(move |name, _, _| wake(name))))
+            let store = Store::new(|object| Packed::new(&object), Box::new(move |name, _, _| wake(name)));
+            Arc::new(store.with_managed_fields())
         };
         let requests = {
             let (wake, index) = (name(wakes), by_cluster.clone());
@@ -197,15 +198,20 @@ impl Hub {
 
     /// What is known of a cluster.
     pub(crate) fn snapshot(&self, name: &str) -> Snapshot {
-        let object = self.clusters.get(name).map(|object| Arc::new(object.read()));
+        let mut object = self.clusters.get(name).map(|object| object.read());
+        let cluster = object.as_ref().and_then(|object| serde_json::from_value(object.clone()).ok());
+        // Policies are shown the same as when the webhook asks them.
+        if let Some(metadata) = object.as_mut().and_then(|object| object["metadata"].as_object_mut()) {
+            metadata.remove("managedFields");
+        }
         let asked = self.asked(name);
         let needs_binding = asked.iter().any(|asked| bootstrap::needs_binding(&asked.request));
         let bound: BTreeSet<String> =
             if needs_binding { self.bindings.all().into_iter().flatten().collect() } else { BTreeSet::new() };
         Snapshot {
             name: name.to_owned(),
-            cluster: object.as_ref().and_then(|object| serde_json::from_value(Value::clone(object)).ok()),
-            object,
+            cluster,
+            object: object.map(Arc::new),
             asked,
             namespace: self.namespaces.get(name).unwrap_or_default(),
             role_created: self.roles.get(&hub_names::managed_cluster_role(name)).flatten(),

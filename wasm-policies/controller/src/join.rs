@@ -15,7 +15,7 @@ use ocm_policy_abi::{EvidenceSource, Operation};
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::obligation;
 use ocm_policy_rules::review::{self, Asking};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::expiry::Looked;
 use crate::failed::Failed;
@@ -85,7 +85,12 @@ impl Joins {
         let counts = self.policies.count(Operation::Join) || self.policies.count(Operation::Accept);
         let turn = if counts { Some(self.turn.lock().await) } else { None };
         let snapshot = self.hub.snapshot(name);
-        let Some(cluster) = &snapshot.cluster else { return self.gone(&snapshot).await };
+        let Some(cluster) = &snapshot.cluster else {
+            return match &snapshot.object {
+                Some(object) => self.unreadable(&snapshot, object).await,
+                None => self.gone(&snapshot).await,
+            };
+        };
         self.see(&snapshot);
         let now = self.clock.now();
         let before = self.registrations.get(name).unwrap_or_default();
@@ -190,6 +195,24 @@ impl Joins {
         Ok(Next::Rest)
     }
 
+    /// The hub has it, and what its agent or somebody else wrote of it cannot be read. It is not let in, and a time limit of what it was
+    /// let in for holds all the same.
+    async fn unreadable(&self, snapshot: &Snapshot, object: &Value) -> Result<Next, Failed> {
+        let unreadable = || Failed::Invalid("its ManagedCluster cannot be read".to_owned());
+        let cluster = essential(object).ok_or_else(unreadable)?;
+        if !cluster.spec.hub_accepts_client.unwrap_or_default() {
+            return Err(unreadable());
+        }
+        let before = self.registrations.get(&snapshot.name).unwrap_or_default();
+        match self.acceptance(snapshot, &cluster, before, self.clock.now()).await? {
+            Looked::Ends(next) => Ok(next),
+            Looked::GoesOn(before, _) => {
+                self.registrations.write(&self.effects, &snapshot.name, *before).await?;
+                Ok(Next::Waits(LONGEST))
+            }
+        }
+    }
+
     /// The hub has no such cluster any more.
     async fn gone(&self, snapshot: &Snapshot) -> Result<Next, Failed> {
         let name = &snapshot.name;
@@ -213,7 +236,9 @@ impl Joins {
         self.log.refused(name, why);
         let Some(before) = self.registrations.get(name) else { return };
         let waiting_for = Some(status::sentence(&waits_for_the_hub(why)));
-        let new = RegistrationStatus { waiting_for, intent: None, ..before };
+        // It may have been carried out all the same, and whose doing that was has to be known.
+        let intent = before.intent.clone().filter(|intent| intent.withdraw);
+        let new = RegistrationStatus { waiting_for, intent, ..before };
         // What cannot be written now is written when it is tried again.
         let _ = self.registrations.write(&self.effects, name, new).await;
     }
@@ -367,6 +392,18 @@ impl Joins {
         };
         self.effects.tell(cluster, reason, now.waiting_for.is_none(), &message).await;
     }
+}
+
+/// Which cluster it is and whether it is accepted: nothing that is not the API server's own, or a truth value.
+fn essential(object: &Value) -> Option<ManagedCluster> {
+    let metadata = object.get("metadata")?;
+    let own = ["name", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "annotations"];
+    let own = own.into_iter().filter_map(|member| Some((member.to_owned(), metadata.get(member)?.clone())));
+    let spec = json!({"hubAcceptsClient": object.pointer("/spec/hubAcceptsClient")});
+    serde_json::from_value(json!({
+        "apiVersion": object.get("apiVersion"), "kind": object.get("kind"), "metadata": Value::Object(own.collect()), "spec": spec,
+    }))
+    .ok()
 }
 
 fn uid(cluster: &ManagedCluster) -> Option<String> {

@@ -15,6 +15,7 @@ type Touched<T> = Box<dyn Fn(&str, Option<&T>, Option<&T>) + Send + Sync>;
 pub(crate) struct Store<T> {
     read: fn(Value) -> T,
     touched: Touched<T>,
+    wants_managed_fields: bool,
     inner: Mutex<Inner<T>>,
     is_read: watch::Sender<bool>,
 }
@@ -31,7 +32,18 @@ struct Inner<T> {
 impl<T: Clone + PartialEq> Store<T> {
     pub(crate) fn new(read: fn(Value) -> T, touched: Touched<T>) -> Self {
         let inner = Inner { items: BTreeMap::new(), coming: None, confirmed: None, lost: None };
-        Self { read, touched, inner: Mutex::new(inner), is_read: watch::Sender::new(false) }
+        Self {
+            read,
+            touched,
+            wants_managed_fields: false,
+            inner: Mutex::new(inner),
+            is_read: watch::Sender::new(false),
+        }
+    }
+
+    /// The same, of objects that tell which of their metadata was added later.
+    pub(crate) fn with_managed_fields(self) -> Self {
+        Self { wants_managed_fields: true, ..self }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<T>> {
@@ -90,6 +102,10 @@ impl<T> Inner<T> {
 }
 
 impl<T: Clone + PartialEq + Send> Sink for Store<T> {
+    fn wants_managed_fields(&self) -> bool {
+        self.wants_managed_fields
+    }
+
     fn take(&self, change: Change) {
         match change {
             Change::Begun => self.inner().coming = Some(BTreeMap::new()),
@@ -97,7 +113,7 @@ impl<T: Clone + PartialEq + Send> Sink for Store<T> {
                 let (name, item) = (name_of(&object), (self.read)(object));
                 self.inner().coming.get_or_insert_default().insert(name, item);
             }
-            Change::Complete => {
+            Change::Complete(_) => {
                 let items = self.inner().coming.take().unwrap_or_default();
                 self.replace(items);
                 self.is_read.send_replace(true);
@@ -157,7 +173,7 @@ mod tests {
         store.take(Change::Listed(object("a", "1")));
         store.take(Change::Listed(object("b", "1")));
         assert!(said().is_empty() && store.get("a").is_none() && store.age() == Duration::MAX, "half of a list");
-        store.take(Change::Complete);
+        store.take(Change::Complete(None));
         assert_eq!(said(), ["a", "b"]);
         store.take(Change::Now(object("a", "2")));
         store.take(Change::Now(object("a", "2")));
@@ -166,7 +182,7 @@ mod tests {
         store.take(Change::Begun);
         store.take(Change::Listed(object("a", "2")));
         store.take(Change::Listed(object("c", "4")));
-        store.take(Change::Complete);
+        store.take(Change::Complete(None));
         assert_eq!(said(), ["c"], "what is as it was is no news");
         assert!(store.age() < Duration::from_secs(60));
     }

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
 use kube::Api;
 use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
 use ocm_core::Reason;
 use ocm_kube::explain;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Seconds after which the server ends a watch, and it is made again: so one that fell silent is noticed.
 const WATCH_SECONDS: u32 = 25;
@@ -20,6 +21,11 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1
 /// The code of an answer that says that what was asked for is too old (`410 Gone`): everything is read anew.
 const GONE: u16 = 410;
 
+/// Bytes of them beyond which nothing is kept, as if all had come with the object: whoever creates it may bring any number.
+const MOST: usize = 16 << 10;
+/// The member of an entry of `managedFields` that is about the metadata.
+const METADATA: &str = "f:metadata";
+
 /// How long an answer may take that has to come at once: a page of a list, the beginning of a watch.
 const ANSWER: Duration = Duration::from_secs(10);
 
@@ -29,8 +35,8 @@ pub enum Change {
     Begun,
     /// One of them.
     Listed(Value),
-    /// That was all.
-    Complete,
+    /// That was all, as it was at this resource version; none where the hub serves no such objects.
+    Complete(Option<String>),
     /// One is new or has changed.
     Now(Value),
     /// One is gone.
@@ -45,6 +51,11 @@ pub enum Change {
 pub trait Sink: Send + Sync {
     /// Takes what happened.
     fn take(&self, change: Change);
+
+    /// Whether objects come with what tells which of their metadata was added later (`metadata.managedFields`).
+    fn wants_managed_fields(&self) -> bool {
+        false
+    }
 }
 
 /// What it means that the hub does not serve a kind of objects.
@@ -66,7 +77,7 @@ pub async fn follow(api: Api<DynamicObject>, fields: Option<String>, unserved: U
         let why = match list(&api, fields.as_deref(), unserved, sink).await {
             // It is looked again and again whether it serves the kind by now.
             Ok(None) => {
-                sink.take(Change::Complete);
+                sink.take(Change::Complete(None));
                 tokio::time::sleep(PAUSES[1]).await;
                 continue;
             }
@@ -107,12 +118,13 @@ async fn list(
             }
         };
         for object in page.items {
-            sink.take(Change::Listed(value(object)));
+            sink.take(Change::Listed(value(object, sink)));
         }
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
-            sink.take(Change::Complete);
-            return Ok(Some(page.metadata.resource_version.unwrap_or_default()));
+            let version = page.metadata.resource_version.unwrap_or_default();
+            sink.take(Change::Complete(Some(version.clone())));
+            return Ok(Some(version));
         }
     }
 }
@@ -159,7 +171,8 @@ async fn watch(
             };
             let (object, is_there) = object;
             version = object.metadata.resource_version.clone().unwrap_or(version);
-            sink.take(if is_there { Change::Now(value(object)) } else { Change::Gone(value(object)) });
+            let object = value(object, sink);
+            sink.take(if is_there { Change::Now(object) } else { Change::Gone(object) });
         }
         // A server that ends watches at once is not asked without end either.
         if begun.elapsed() < PAUSES[0] {
@@ -176,7 +189,64 @@ async fn in_time<T>(answer: impl Future<Output = T>) -> Result<T, String> {
 }
 
 /// The object without what nobody asks for.
-fn value(mut object: DynamicObject) -> Value {
-    object.metadata.managed_fields = None;
+fn value(mut object: DynamicObject, sink: &dyn Sink) -> Value {
+    let fields = object.metadata.managed_fields.take();
+    if sink.wants_managed_fields() {
+        let fields: Vec<_> = fields.into_iter().flatten().filter_map(of_metadata).collect();
+        let size = serde_json::to_string(&fields).map_or(usize::MAX, |text| text.len());
+        object.metadata.managed_fields = Some(fields).filter(|_| size <= MOST);
+    }
     serde_json::to_value(object).unwrap_or_default()
+}
+
+/// What an entry says of the metadata of the object, if anything. Who wrote it, and when, is what clients choose.
+fn of_metadata(entry: ManagedFieldsEntry) -> Option<ManagedFieldsEntry> {
+    if entry.subresource.is_some_and(|part| !part.is_empty()) {
+        return None;
+    }
+    let metadata = entry.fields_v1?.0.get_mut(METADATA)?.take();
+    Some(ManagedFieldsEntry {
+        fields_v1: Some(FieldsV1(json!({ METADATA: metadata }))),
+        ..ManagedFieldsEntry::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::ApiResource;
+
+    use super::*;
+
+    struct Wants(bool);
+
+    impl Sink for Wants {
+        fn take(&self, _: Change) {}
+
+        fn wants_managed_fields(&self) -> bool {
+            self.0
+        }
+    }
+
+    #[test]
+    fn of_managed_fields_what_is_told_of_the_metadata_is_kept_where_it_is_wanted() {
+        let kind = ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&());
+        let object = |labels: usize| {
+            let mut object = DynamicObject::new("c1", &kind);
+            let labels: serde_json::Map<_, _> = (0..labels).map(|at| (format!("f:label-{at}"), json!({}))).collect();
+            object.metadata.managed_fields = serde_json::from_value(json!([
+                {"manager": "kubectl", "operation": "Update", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
+                 "fieldsV1": {"f:metadata": {"f:labels": labels}, "f:spec": {"f:taints": {}}}},
+                {"manager": "hub", "subresource": "status", "fieldsV1": {"f:metadata": {"f:labels": {"f:b": {}}}}},
+                {"manager": "agent", "fieldsV1": {"f:spec": {}}},
+                {"manager": "none"},
+            ]))
+            .unwrap();
+            object
+        };
+        let fields = |labels, wants| value(object(labels), &Wants(wants)).pointer("/metadata/managedFields").cloned();
+        assert_eq!(fields(1, false), None);
+        let kept = json!([{"fieldsV1": {"f:metadata": {"f:labels": {"f:label-0": {}}}}}]);
+        assert_eq!(fields(1, true), Some(kept));
+        assert_eq!(fields(2000, true), None, "they are too many");
+    }
 }

@@ -280,12 +280,16 @@ impl Sink for Store {
             state.listed = state.listed.max(version);
         }
         match (change, read) {
-            (Change::Begun, _) => state.coming = Some(BTreeMap::new()),
+            (Change::Begun, _) => {
+                state.coming = Some(BTreeMap::new());
+                state.listed = 0;
+            }
             (Change::Listed(_), Some((key, object))) => {
                 state.coming.get_or_insert_default().insert(key, object);
             }
-            (Change::Complete, _) => {
-                state.version = state.version.max(state.listed);
+            (Change::Complete(at), _) => {
+                // What was removed meanwhile is not in the list. After a hub was set back to an earlier state its versions are lower.
+                state.version = at.as_deref().and_then(number).unwrap_or(state.listed);
                 let mut objects = state.coming.take().unwrap_or_default();
                 // A kind that the hub does not serve is read again and again.
                 if state.confirmed.is_none() || !objects.is_empty() || !state.objects.is_empty() {
@@ -330,7 +334,11 @@ impl State {
 /// The resource version of an object as the number that it is.
 fn version_of(object: &Value) -> u64 {
     let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-    version.and_then(|version| version.parse().ok()).unwrap_or_default()
+    version.and_then(number).unwrap_or_default()
+}
+
+fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
 }
 
 fn name_of(object: &Value) -> Key {
@@ -360,7 +368,7 @@ mod tests {
     fn list(store: &Store, objects: &[Value]) {
         store.take(Change::Begun);
         objects.iter().for_each(|object| store.take(Change::Listed(object.clone())));
-        store.take(Change::Complete);
+        store.take(Change::Complete(None));
     }
 
     fn asked(operation: Operation, name: &str, uid: &str) -> Request<'static> {
@@ -395,7 +403,7 @@ mod tests {
         store.take(Change::Begun);
         store.take(Change::Listed(cluster("c1", "1")));
         assert!(names(&store, &request, OLDEST).is_err(), "half of a list is none");
-        store.take(Change::Complete);
+        store.take(Change::Complete(None));
         assert_eq!(names(&store, &request, OLDEST), Ok(vec!["c1".to_owned()]));
     }
 
@@ -416,7 +424,7 @@ mod tests {
         store.take(Change::Begun);
         store.take(Change::Listed(cluster("c9", "9")));
         assert_eq!(see(&store), "c2 c3");
-        store.take(Change::Complete);
+        store.take(Change::Complete(None));
         assert_eq!(see(&store), "c9");
     }
 
@@ -427,11 +435,21 @@ mod tests {
         store.take(Change::Begun);
         store.take(Change::Listed(object("7")));
         assert_eq!(store.version(), 0, "half of a list is none");
-        store.take(Change::Complete);
+        store.take(Change::Complete(None));
         assert_eq!(store.version(), 7);
         store.take(Change::Now(object("12")));
         store.take(Change::Confirmed);
         assert_eq!(store.version(), 12);
+        // What was written last is gone again: the list tells of its time.
+        store.take(Change::Begun);
+        store.take(Change::Listed(object("5")));
+        store.take(Change::Complete(Some("20".to_owned())));
+        assert_eq!(store.version(), 20);
+        // A hub that was set back to an earlier state goes on from there.
+        store.take(Change::Begun);
+        store.take(Change::Listed(object("5")));
+        store.take(Change::Complete(Some("6".to_owned())));
+        assert_eq!(store.version(), 6);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(Strin
                         None => return,
                         Some(Change::Begun) => coming = Known::default(),
                         Some(Change::Listed(object)) => coming.note(object),
-                        Some(Change::Complete) => (known, is_read) = (std::mem::take(&mut coming), true),
+                        Some(Change::Complete(_)) => (known, is_read) = (std::mem::take(&mut coming), true),
                         Some(Change::Now(object)) => known.note(object),
                         Some(Change::Gone(object)) => known.forget(&object),
                         Some(Change::Confirmed) => {
