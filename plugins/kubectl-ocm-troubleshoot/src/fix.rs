@@ -115,7 +115,7 @@ pub(crate) async fn run(looks: &Looks, request: &Request, ui: &std::sync::Arc<Ui
     // Of a dry run nothing is mended, and of a failed change nobody knows it.
     let of_changes = outcomes.iter().filter(|outcome| is_changed && outcome.result.is_ok());
     let mut mended: Vec<&str> = of_changes.flat_map(|outcome| &outcome.fix.mends).map(String::as_str).collect();
-    mended.retain(|name| !names.iter().any(|found| found == name));
+    mended.retain(|name| !names.iter().any(|found| found == name) && !is_unknown(&report, name));
     mended.dedup();
     match format.is_human() {
         false => {
@@ -183,7 +183,9 @@ async fn settle(
     loop {
         let (snapshot, report) = looks.look().await?;
         let exit = exit(&report, request.fail_on);
-        let is_left = findings(&report).any(|finding| names.iter().any(|name| **name == finding.name()));
+        // What cannot be checked again is not known to be gone.
+        let is_left = names.iter().any(|name| is_unknown(&report, name))
+            || findings(&report).any(|finding| names.iter().any(|name| **name == finding.name()));
         let is_done = match request.wait {
             Some(_) => exit == Exit::Ok || waits_in_vain(&report, exit),
             None => !is_left,
@@ -201,6 +203,12 @@ async fn settle(
         ui.tell(Event::blocked("waiting until the changes show", words::headline(&report)));
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Whether the check of a finding of this name could not be made.
+fn is_unknown(report: &Report, name: &str) -> bool {
+    let id = name.split_once(':').map_or(name, |(id, _)| id);
+    report.unknown.iter().flat_map(|unknown| &unknown.ids).any(|unknown| unknown.to_string() == id)
 }
 
 impl TriedFix {

@@ -15,6 +15,7 @@ use ocm_core::install::health;
 use ocm_core::join::fallback::FALLBACK_OF;
 use ocm_core::kubeconfig::{HUB_UID, HubAddress, Likeness};
 use ocm_core::phase::{Phase, Standing, standing};
+use ocm_core::workload::Health;
 
 use crate::snapshot::{
     AgentSide, Credential, HubSide, KubeconfigFacts, LeaseFacts, ManagedSide, NamespaceFacts, Observed, Probe,
@@ -292,15 +293,18 @@ pub fn is_registered(klusterlet: &Klusterlet, side: &AgentSide, now: Timestamp) 
     })
 }
 
+/// The UID of the hub, as it was noted when its Secret was made. Who joined with a token did not know it, and noted nothing.
+pub fn noted_hub(secret: &SecretFacts) -> Option<&str> {
+    secret.annotations.get(HUB_UID).map(String::as_str).filter(|uid| !uid.is_empty())
+}
+
 /// How the hub that an agent registers with compares with the one that was looked at. None: they cannot be compared, for
 /// neither UIDs nor authorities are known of both; an address may differ for good reasons, as load balancers and networks.
 pub fn likeness(hub: &HubSide, secret: &SecretFacts) -> Option<Likeness> {
     let kubeconfig = secret.kubeconfig.as_ref()?;
     let der = |list: &[k8s_openapi::ByteString]| -> Vec<Vec<u8>> { list.iter().map(|der| der.0.clone()).collect() };
     let address = |server: &str, ca, uid| HubAddress { server: server.to_owned(), ca, uid, ..HubAddress::default() };
-    // Who joined with a token did not know it, and noted nothing.
-    let noted = secret.annotations.get(HUB_UID).filter(|uid| !uid.is_empty()).cloned();
-    let own = address(&kubeconfig.server, der(&kubeconfig.authorities), noted);
+    let own = address(&kubeconfig.server, der(&kubeconfig.authorities), noted_hub(secret).map(str::to_owned));
     let wanted = address(&hub.server, der(&hub.authorities), hub.uid.clone());
     let comparable = (own.uid.is_some() && wanted.uid.is_some()) || (!own.ca.is_empty() && !wanted.ca.is_empty());
     (comparable || own.is_at(&wanted.server)).then(|| own.likeness(&wanted))
@@ -422,6 +426,11 @@ impl Agent<'_> {
     /// The certificate that it was let in with.
     pub(crate) fn certificate(&self) -> Option<Certificate> {
         certificate(self.side)
+    }
+
+    /// Whether pods of it are known not to be ready.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.side.deployments.read().into_iter().flatten().any(|workload| workload.health != Health::Ready)
     }
 
     /// Whether it has what it was let in with; none: that could not be read.

@@ -1236,7 +1236,9 @@ fn an_agent_whose_cluster_the_hub_has_removed_is_told_how_it_registers_anew() {
     let next = lines(&report.findings[0]).join("\n");
     assert!(next.contains("kubectl delete secret/hub-kubeconfig-secret -n open-cluster-management-agent"), "{next}");
     assert!(
-        next.contains("kubectl delete pods -n open-cluster-management-agent -l app=klusterlet-registration-agent"),
+        next.contains(
+            "kubectl delete pods -n open-cluster-management-agent -l 'app in (klusterlet-registration-agent,klusterlet-agent)'"
+        ),
         "{next}"
     );
 }

@@ -396,7 +396,10 @@ fn a_hub_becomes_a_plain_cluster_again() {
         let said = uninstall(flags);
         assert_eq!(said.code, Some(3), "{said:?}");
         assert!(words.iter().all(|word| said.stderr.contains(word)), "{words:?}: {said:?}");
-        assert_eq!(sweep(&hub), before, "{said:?}");
+        // The hub may still make something.
+        let after = sweep(&hub);
+        let gone: Vec<_> = before.difference(&after).collect();
+        assert!(gone.is_empty(), "{gone:?} {said:?}");
     };
     let bundle = format!("--bundle-version={}", e2e_tests::bundle());
     let install = |what: &[&str]| {

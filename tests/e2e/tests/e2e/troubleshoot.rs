@@ -103,9 +103,10 @@ fn faults_of_a_joined_pair_are_found_and_gone_when_they_are_undone() {
     assert_eq!(said.code, Some(0), "{said:?}");
 
     // Until it is accepted.
-    let waiting = finds(&cluster, hub, name, "OCM2205");
-    let headline = waiting["clusters"][0]["headline"].as_str().expect("a headline");
-    assert!(headline.starts_with("stopped at step 5 of 9: waits for acceptance on the hub since"), "{headline}");
+    let waits = "stopped at step 5 of 9: waits for acceptance on the hub since";
+    let headline = || finds(&cluster, hub, name, "OCM2205")["clusters"][0]["headline"].as_str().map(str::to_owned);
+    // Its request may come after it.
+    until("it has asked", || headline().is_some_and(|headline| headline.starts_with(waits)));
     // Waits that give up say the same.
     let said = join(&cluster, name, &[hub_access(hub), "--wait=available".to_owned(), "--timeout=10s".to_owned()]);
     assert_eq!(said.code, Some(124), "{said:?}");

@@ -7,11 +7,10 @@ use ocm_api::operator::{KlusterletMode, RegistrationAuthType};
 use ocm_core::Reason;
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::State;
-use ocm_core::kubeconfig::{HUB_UID, Likeness};
+use ocm_core::kubeconfig::Likeness;
 use ocm_core::phase::Phase;
-use ocm_core::workload::Health;
 
-use super::next::AGENT_LOGS;
+use super::next::{AGENT_LOGS, operator};
 use super::subject::agent;
 use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
@@ -211,9 +210,12 @@ pub(super) const CHECKS: &[Check] = &[
         after: &[Id(1101), Id(2107), Id(2108)],
         rule: Rule::Cluster(bootstrap_hub),
         page: Page {
-            means: "The kubeconfig that the agent registers with is that of another hub.",
+            means: "The kubeconfig that the agent registers with is that of another hub: it has another UID, or, where it has none, \
+                    neither the address nor the CA of the hub that was looked at. The latter may also be another way to the same hub, \
+                    as by a load balancer with a CA of its own; where the hub knows the cluster it is a warning.",
             happens: "The line of another hub was pasted, or another hub's context was named.",
-            mend: "Look at the other hub, or detach the cluster and join it to this one.",
+            mend: "Look at the other hub, or detach the cluster and join it to this one. Where it is another way to the same hub, \
+                   nothing is wrong with it.",
             mended: "The address of the kubeconfig, or its CA, is the hub's.",
         },
     },
@@ -537,7 +539,7 @@ fn one_klusterlet(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     Outcome::of(findings)
 }
 
-fn klusterlet_applied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+fn klusterlet_applied(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     let klusterlet = agent.klusterlet;
     let name = klusterlet.metadata.name.as_deref().unwrap_or_default();
@@ -546,7 +548,7 @@ fn klusterlet_applied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         (status.observed_generation.unwrap_or_default(), klusterlet.metadata.generation.unwrap_or_default());
     let about = |text: String| {
         let finding = Finding::error(text).on(Side::Managed, "Klusterlet", None, name);
-        finding.run(Side::Managed, "kubectl logs deployment/klusterlet -n {} --tail=50", &[namespaces::OPERATOR])
+        finding.run(Side::Managed, "kubectl logs deployment/klusterlet -n {} --tail=50", &[operator(facts)])
     };
     for kind in [klusterlet::READY_TO_APPLY, klusterlet::APPLIED] {
         let condition = conditions::find(&status.conditions, kind);
@@ -601,7 +603,7 @@ fn bootstrap_secret(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         }
         Some(_) => return Outcome::Pass,
     };
-    let stuck = agent.side.deployments.read().into_iter().flatten().any(|workload| workload.health != Health::Ready);
+    let stuck = agent.is_stuck();
     // Who has asked already needs it only to start again.
     let has_asked = cluster.requests.iter().any(|request| matches!(request.state, State::Pending | State::Issued));
     let works = (!agent.registers(facts.now) || has_asked) && !stuck;
@@ -651,6 +653,10 @@ fn bootstrap_token(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     Outcome::Found(vec![join_again(agent.about_bootstrap(finding), cluster.name)])
 }
 
+/// What the hub at which an agent registers has answered itself, whichever it is: unreachable, not verified, a token that it does not
+/// take, rights that are missing.
+const TOLD_BY_ITS_HUB: [Id; 4] = [Id(2111), Id(2112), Id(2113), Id(2117)];
+
 fn bootstrap_hub(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     let Some(hub) = &facts.snapshot.hub else { return Outcome::skip("the hub was not looked at") };
@@ -668,16 +674,29 @@ fn bootstrap_hub(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             "the agent turns to several hubs, and the one that was looked at may be another one of them",
         );
     }
-    let noted = agent.bootstrap().and_then(|secret| secret.annotations.get(HUB_UID)).filter(|uid| !uid.is_empty());
-    let finding = Finding::error(format!("the agent registers at another hub, {}", kubeconfig.server))
+    let server = &kubeconfig.server;
+    let noted = agent.bootstrap().and_then(facts::noted_hub);
+    let finding = match (noted, &hub.uid) {
+        (Some(own), Some(wanted)) => Finding::error(format!("the agent registers at another hub, {server}"))
+            .seen(format!("its UID is {own}; that of the hub that was looked at is {wanted}"))
+            .advise("detach the cluster from the other hub before it joins this one"),
+        _ => {
+            // A load balancer has an address and an authority of its own. Where this hub knows the cluster, or its agent cannot
+            // have asked yet, other findings tell more; and those of which the agent's own hub told tell it of that one.
+            let is_known = cluster.object.is_some() || !cluster.requests.is_empty();
+            let text = format!("the agent may register at another hub, {server}");
+            let finding = if is_known || agent.is_stuck() { Finding::warning(text) } else { Finding::error(text) };
+            let finding = Finding { unrelated: TOLD_BY_ITS_HUB.to_vec(), ..finding };
+            finding.seen("neither address nor CA is the same, as with another hub or another way to the same one").advise(format!(
+                "if {server} leads to another hub, detach the cluster from that before it joins this one; if it leads to this one, \
+                 nothing is wrong with it"
+            ))
+        }
+    };
+    let finding = finding
         .seen(format!("the hub that was looked at is {}", hub.server))
-        .seen(match (noted, &hub.uid) {
-            (Some(own), Some(wanted)) => format!("its UID is {wanted}, the agent's hub has {own}"),
-            _ => "neither address nor CA is the same".to_owned(),
-        })
         .because("the line of another hub was pasted, or another hub's context was named")
-        .run(Side::Hub, "kubectl ocm token create", &[])
-        .advise("detach the cluster from the other hub before it joins this one");
+        .run(Side::Hub, "kubectl ocm token create", &[]);
     Outcome::Found(vec![agent.about_bootstrap(finding)])
 }
 

@@ -4,7 +4,7 @@ use ocm_api::conditions::{self, cluster_manager};
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_core::certificate::Certificate;
 
-use super::next::RESTART;
+use super::next::{RESTART, hub_operator};
 use super::subject::of_manager;
 use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
@@ -259,11 +259,9 @@ fn hub_operator_leads(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
         let seen = manager.status.as_ref().and_then(|status| status.observed_generation).unwrap_or_default();
         seen < manager.metadata.generation.unwrap_or_default()
     });
-    let lease = hub.leader.read().and_then(Option::as_ref);
-    let Some(pod) = lease.and_then(|lease| facts.gone_holder(lease)).filter(|_| unreported) else {
-        return Outcome::Pass;
-    };
-    let (namespace, lease) = (namespaces::OPERATOR, operators::CLUSTER_MANAGER_LOCK);
+    let held = hub.leader.read().and_then(Option::as_ref).and_then(|lease| Some((lease, facts.gone_holder(lease)?)));
+    let Some((lease, pod)) = held.filter(|_| unreported) else { return Outcome::Pass };
+    let (namespace, lease) = (lease.namespace.as_str(), operators::CLUSTER_MANAGER_LOCK);
     let finding = Finding::error("the hub's operator waits for a leader lease whose holder is gone")
         .on(Side::Hub, "Lease", Some(namespace), lease)
         .seen(format!("a process of pod {pod} holds the lease and has ended"))
@@ -315,7 +313,7 @@ fn cluster_manager_applied(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         }
     }
     let logs = "kubectl logs deployment/cluster-manager -n {} --tail=50";
-    Outcome::of(findings.into_iter().map(|finding| finding.run(Side::Hub, logs, &[namespaces::OPERATOR])).collect())
+    Outcome::of(findings.into_iter().map(|finding| finding.run(Side::Hub, logs, &[hub_operator(hub)])).collect())
 }
 
 fn hub_feature_gates(_: &Facts<'_>, hub: &HubSide) -> Outcome {
@@ -389,7 +387,7 @@ fn webhooks_exist(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         Finding::error(format!("webhook configuration {} is missing", webhook.name))
             .on(Side::Hub, "WebhookConfiguration", None, &webhook.name)
             .because("the operator makes it last, or somebody has deleted it")
-            .run(Side::Hub, RESTART, &[namespaces::OPERATOR])
+            .run(Side::Hub, RESTART, &[hub_operator(hub)])
     });
     Outcome::of(missing.collect())
 }
@@ -428,7 +426,7 @@ fn webhooks_trusted(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             .on(Side::Hub, "WebhookConfiguration", None, &webhook.name)
             .seen(seen)
             .because("the configuration was written by something else than the operator, or before a rotation")
-            .run(Side::Hub, RESTART, &[namespaces::OPERATOR])
+            .run(Side::Hub, RESTART, &[hub_operator(hub)])
             .run(Side::Hub, "kubectl ocm tls-check", &[])
     });
     Outcome::of(findings.collect())
@@ -455,7 +453,7 @@ fn hub_authority_valid(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
             .seen(format!("its last certificate expired {} ago", facts.ago(Some(ends))))
             .because("the operator, which rotates it, did not run"),
     };
-    Outcome::Found(vec![finding.run(Side::Hub, RESTART, &[namespaces::OPERATOR])])
+    Outcome::Found(vec![finding.run(Side::Hub, RESTART, &[hub_operator(hub)])])
 }
 
 /// Whether the operator reports that a ClusterManager is applied.

@@ -10,7 +10,7 @@ use ocm_core::csr::{Request, State};
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 
-use super::next::{AGENT_LOGS, by_fingerprint, look_at_both, requests};
+use super::next::{AGENT_LOGS, RESTART_AGENT, by_fingerprint, look_at_both, requests};
 use super::subject::{NO_CERTIFICATE, agent, staying};
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Agent, BACKDATED, Cluster, Facts};
@@ -395,11 +395,7 @@ fn registered(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             "kubectl delete secret/{} -n {} --ignore-not-found",
             &[secrets::HUB_KUBECONFIG, &agent.side.namespace],
         )
-        .run(
-            Side::Managed,
-            "kubectl delete pods -n {} -l app=klusterlet-registration-agent",
-            &[&agent.side.namespace],
-        ),
+        .run(Side::Managed, RESTART_AGENT, &[&agent.side.namespace]),
         Some(agent) => Finding::error(text)
             .seen("the managed cluster has a Klusterlet of this name")
             .because("its agent has not registered it, or the hub has removed it since")

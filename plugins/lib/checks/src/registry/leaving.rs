@@ -8,6 +8,7 @@ use ocm_api::Klusterlet;
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::{annotations, finalizers};
 
+use super::next::operator;
 use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts};
@@ -197,8 +198,8 @@ fn klusterlet_removed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     };
     let finding = finding.run(Side::Managed, "kubectl get appliedmanifestworks", &[]).run(
         Side::Managed,
-        "kubectl logs deployment/klusterlet -n open-cluster-management --tail=50",
-        &[],
+        "kubectl logs deployment/klusterlet -n {} --tail=50",
+        &[operator(facts)],
     );
     Outcome::Found(vec![finding])
 }

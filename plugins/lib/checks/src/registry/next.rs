@@ -1,14 +1,34 @@
 //! What several checks advise to do next.
 
+use ocm_api::names::namespaces;
+
+use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::snapshot::Side;
+use crate::snapshot::{HubSide, Side};
 use crate::text;
 
 /// What makes the operator act anew, in its namespace.
 pub(super) const RESTART: &str = "kubectl rollout restart deployment/cluster-manager -n {}";
 
-/// The log of the agent that registers, in its namespace.
-pub(super) const AGENT_LOGS: &str = "kubectl logs -n {} -l app=klusterlet-registration-agent --tail=20";
+/// The namespace of the hub's operator. One that was installed by a catalog is in another than the usual one.
+pub(super) fn hub_operator(hub: &HubSide) -> &str {
+    hub.operator.read().map_or(namespaces::OPERATOR, |operator| &operator.namespace)
+}
+
+/// The namespace of the operator of the managed cluster that was looked at.
+pub(super) fn operator<'a>(facts: &Facts<'a>) -> &'a str {
+    let operator = facts.snapshot.managed.as_ref().and_then(|managed| managed.operator.read());
+    operator.map_or(namespaces::OPERATOR, |operator| &operator.namespace)
+}
+
+/// The log of the agent that registers, in its namespace: in the Singleton modes one pod does the work of all agents. Upstream:
+/// `manifests/klusterlet/management`.
+pub(super) const AGENT_LOGS: &str =
+    "kubectl logs -n {} -l 'app in (klusterlet-registration-agent,klusterlet-agent)' --tail=20";
+
+/// What starts that agent anew, in its namespace.
+pub(super) const RESTART_AGENT: &str =
+    "kubectl delete pods -n {} -l 'app in (klusterlet-registration-agent,klusterlet-agent)'";
 
 /// The next look at a cluster's requests.
 pub(super) fn requests(finding: Finding, name: &str) -> Finding {

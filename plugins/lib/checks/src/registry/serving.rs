@@ -6,7 +6,7 @@ use ocm_api::names::namespaces;
 use ocm_api::operator::{EndpointProtocol, EndpointType, RegistrationAuthType};
 use ocm_core::install::health;
 
-use super::next::RESTART;
+use super::next::{RESTART, hub_operator};
 use super::subject::of_manager;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Facts, namespace_of, own_manager};
@@ -172,7 +172,7 @@ fn webhooks_decide(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         Some(finding.because("somebody has changed it to get over an outage, or another tool has written it").run(
             Side::Hub,
             RESTART,
-            &[namespaces::OPERATOR],
+            &[hub_operator(hub)],
         ))
     });
     Outcome::of(findings.collect())
@@ -196,7 +196,7 @@ fn add_ons_converted(_: &Facts<'_>, hub: &HubSide) -> Outcome {
                     .seen(format!("it is asked at Service {service}"))
                     .because(cause)
                     .run(Side::Hub, "kubectl get pods,endpointslices -n {}", &[namespace])
-                    .run(Side::Hub, RESTART, &[namespaces::OPERATOR]),
+                    .run(Side::Hub, RESTART, &[hub_operator(hub)]),
             )
         },
     );

@@ -51,8 +51,9 @@ pub(super) const CHECKS: &[Check] = &[
                     the proxy on the way. The hub does not hear from the agent.",
             happens: "The feature gate NetworkPolicies is on, which allows 53, 5353, 443, 6443 and 9443 and not the ports of proxies, of \
                       gRPC servers or of kind; or the cluster's administrator denies everything by default.",
-            mend: "Add a policy that lets pods with the label app=klusterlet-registration-agent and the like out to that port, or switch \
-                   the gate off.",
+            mend: "Add a policy that lets the pods of the agents, by their labels app=klusterlet-registration-agent and \
+                   app=klusterlet-manifestwork-agent, or app=klusterlet-agent in a Singleton mode, out to that port, or switch the \
+                   gate off.",
             mended: "The hub hears from the agent.",
         },
     },

@@ -5,7 +5,7 @@ use ocm_api::names::{namespaces, webhooks};
 use ocm_core::certificate::Certificate;
 use ocm_core::duration::human;
 
-use super::next::RESTART;
+use super::next::{RESTART, hub_operator};
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::Facts;
 use crate::finding::{Finding, Id, Outcome, Severity};
@@ -125,7 +125,7 @@ fn not_valid(facts: &Facts<'_>, hub: &HubSide, serving: &ServingFacts) -> Option
         true => finding
             .advise("set the clock right on the nodes of the hub's operator, and delete the Secret: it is made anew")
             .run(Side::Hub, "kubectl delete secret/{} -n {}", &[secret, namespace]),
-        false => finding.run(Side::Hub, RESTART, &[namespaces::OPERATOR]),
+        false => finding.run(Side::Hub, RESTART, &[hub_operator(hub)]),
     };
     Some(finding.run(Side::Hub, "kubectl ocm tls-check", &[]))
 }

@@ -79,6 +79,10 @@ impl Inventory {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Clients {
+    /// The address of its API server, as whoever looked dialled it. Empty where it is not known.
+    pub server: String,
+    /// By whom that server is trusted: DER.
+    pub server_authorities: Vec<ByteString>,
     /// Whom its API server trusts: DER.
     pub authorities: Vec<ByteString>,
     /// Whom its gRPC server trusts: DER.

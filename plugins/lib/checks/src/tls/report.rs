@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 
 use jiff::SignedDuration;
+use k8s_openapi::ByteString;
 use ocm_core::duration::human;
+use ocm_core::kubeconfig::{HubAddress, Likeness};
 use serde::Serialize;
 
 use super::expiry::{Expiry, Within, expiries};
-use super::inventory::{Inventory, ObjectKind, Place, Purpose, Relation, Setting, Trust, Unseen};
+use super::inventory::{Clients, Copied, Inventory, ObjectKind, Place, Purpose, Relation, Setting, Trust, Unseen};
 use super::profile::{Demands, Profile, Version};
 use super::{copies, judge as relations};
 use crate::finding::Finding;
@@ -85,7 +87,10 @@ pub fn judge(inventory: &Inventory, profile: Profile, within: Option<Within>, su
 fn by_hub(inventory: &Inventory, relation: &Relation) -> Option<Relation> {
     let clients = inventory.clients.as_ref();
     let authorities = match relation.trust {
-        Trust::HubClients => clients.map(|clients| &clients.authorities),
+        // Whom another hub trusts is not known.
+        Trust::HubClients => {
+            clients.filter(|clients| !is_elsewhere(inventory, relation, clients)).map(|clients| &clients.authorities)
+        }
         Trust::GrpcClients => clients.map(|clients| &clients.grpc_authorities),
         _ => return None,
     };
@@ -93,6 +98,25 @@ fn by_hub(inventory: &Inventory, relation: &Relation) -> Option<Relation> {
         authorities.filter(|list| !list.is_empty()).map_or(Trust::Unknown, |list| Trust::Authorities(list.clone()));
     let clock_ahead_seconds = clients.map_or(0, |clients| clients.clock_ahead_seconds);
     Some(Relation { trust, clock_ahead_seconds, ..relation.clone() })
+}
+
+/// Whether a client may be one of another hub than the one that was looked at: its agent, or one of the agents if it is nobody's in
+/// particular, dials another address, which other authorities vouch for. On one cluster there may be agents of several hubs, and
+/// one that turns to several may be at any of them.
+fn is_elsewhere(inventory: &Inventory, relation: &Relation, clients: &Clients) -> bool {
+    let address = |server: &str, authorities: &[ByteString]| HubAddress {
+        server: server.to_owned(),
+        ca: authorities.iter().map(|der| der.0.clone()).collect(),
+        ..HubAddress::default()
+    };
+    let hub = address(&clients.server, &clients.server_authorities);
+    let dialled = inventory.copies.iter().filter(|copy| copy.what == Copied::Accepted);
+    let mut dialled = dialled.filter(|copy| relation.cluster.is_none() || relation.cluster == copy.cluster);
+    !hub.server.is_empty()
+        && dialled.any(|copy| {
+            let server = copy.server.as_deref().unwrap_or_default();
+            address(server, &copy.authorities).likeness(&hub) == Likeness::OtherHub
+        })
 }
 
 /// What is wrong with the settings of TLS servers.

@@ -459,6 +459,36 @@ fn the_hub_decides_about_agents_where_it_is_looked_at() {
 }
 
 #[test]
+fn an_agent_of_another_hub_is_not_judged_by_the_one_that_was_looked_at() {
+    let (ca, other, api) = (Ca::new("ca"), Ca::new("other"), Ca::new("api"));
+    let agent = Relation {
+        trust: Trust::HubClients,
+        cluster: Some("c1".to_owned()),
+        ..agent(&ca, "system:open-cluster-management:c1:a1", "system:open-cluster-management:c1")
+    };
+    let add_on = Relation { cluster: None, ..agent.clone() };
+    let found = |server: &str, authority: &Ca| {
+        let accepted = Copy {
+            cluster: Some("c1".to_owned()),
+            server: Some(server.to_owned()),
+            ..copy(Copied::Accepted, &[authority])
+        };
+        let clients = Clients {
+            server: "https://hub:6443".to_owned(),
+            server_authorities: vec![api.der.clone()],
+            authorities: vec![other.der.clone()],
+            ..Clients::default()
+        };
+        let inventory = of(vec![agent.clone(), add_on.clone()]);
+        ids(&Inventory { clients: Some(clients), copies: vec![accepted], ..inventory }).len()
+    };
+    assert_eq!(found("https://hub:6443", &api), 2);
+    assert_eq!(found("https://hub:6443", &ca), 2, "its CA was replaced");
+    assert_eq!(found("https://lb:6443", &api), 2, "another way to it");
+    assert_eq!(found("https://other:6443", &ca), 0);
+}
+
+#[test]
 fn the_cause_is_told_where_it_shows() {
     let ca = Ca::new("ca");
     let cause = |relation: Relation| found(&of(vec![relation]))[0].cause.clone();

@@ -29,7 +29,7 @@ use super::kubeconfig::{Holder, external};
 use super::material::{certificates, config_map, copy, der, noted, of_secret, place, secret, value};
 use super::proxies;
 use super::unreadable::Unreadable;
-use crate::hub::cluster_info;
+use crate::hub::{cluster_info, root_ca};
 use crate::observe::conversion;
 use crate::registry::pages;
 
@@ -58,8 +58,9 @@ pub async fn hub(cluster: &Cluster) -> Inventory {
     let settings_in: Vec<&str> = hubs.iter().map(|hub| hub.namespace).collect();
     // The managed clusters of a hosted hub are on its own API server.
     let reported = async || if is_here { reported(cluster).await } else { empty() };
-    let (clients, own, copies, reported, settings, addons, engine, clock_ahead_seconds) = futures::join!(
+    let (clients, published, own, copies, reported, settings, addons, engine, clock_ahead_seconds) = futures::join!(
         config_map(cluster, "kube-system", CLIENT_AUTHORITIES),
+        root_ca(cluster),
         futures::future::join_all(hubs.iter().map(|hub| of_hub(cluster, hub))),
         webhook_bundles(cluster),
         reported(),
@@ -74,7 +75,12 @@ pub async fn hub(cluster: &Cluster) -> Inventory {
     let clients = noted(clients, &mut inventory).and_then(|map| map.data?.remove("client-ca-file"));
     // The gRPC server verifies its clients with the hub's own bundle.
     let bundle = inventory.copies.iter().filter(|copy| copy.what == Copied::Bundle);
+    // Whoever may not read what it publishes has what it was given.
+    let mut server_authorities = cluster.ca.clone().unwrap_or_default();
+    server_authorities.extend(published.unwrap_or_default());
     inventory.clients = Some(Clients {
+        server: redact(&cluster.server),
+        server_authorities: server_authorities.into_iter().map(ByteString).collect(),
         // Agents come to the API server of a hosted hub, which is another one.
         authorities: clients.filter(|_| is_here).map(|pem| der(certificates(pem.as_bytes()))).unwrap_or_default(),
         grpc_authorities: bundle.flat_map(|copy| copy.authorities.clone()).collect(),

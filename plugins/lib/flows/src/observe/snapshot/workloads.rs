@@ -9,10 +9,10 @@ use kube::api::ListParams;
 use kube::core::ApiResource;
 use ocm_api::names::namespaces;
 use ocm_checks::snapshot::{Observed, Trouble, Workload};
+use ocm_core::Failure;
 use ocm_core::join::lease::Running;
 use ocm_core::redact::redact_start;
 use ocm_core::workload::Health;
-use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
 
 use super::kinds::{DEPLOYMENTS, PODS};
@@ -54,8 +54,7 @@ pub(super) async fn operator(cluster: &Cluster, name: &str) -> Observed<Workload
 }
 
 /// The Deployment of an operator that was installed into another namespace, as by a catalog: one that runs the operator's
-/// image, or the only one of the name. None also where not all namespaces may be read; but what is missing from a dump
-/// may be anywhere.
+/// image, or the only one of the name. Where not all namespaces could be read it may be anywhere.
 async fn elsewhere(cluster: &Cluster, name: &str) -> Result<Option<Deployment>, Trouble> {
     let kind = ApiResource::erase::<apps::Deployment>(&());
     let api: Api<Deployment> = Api::all_with(cluster.client.clone(), &kind);
@@ -75,8 +74,7 @@ async fn elsewhere(cluster: &Cluster, name: &str) -> Result<Option<Deployment>, 
     };
     match (found.iter().position(is_operator), listed) {
         (Some(at), _) => Ok(Some(found.swap_remove(at))),
-        (None, Err(trouble)) if trouble.reason == Reason::NotInDump => Err(trouble),
-        (None, Err(_)) => Ok(None),
+        (None, Err(trouble)) => Err(trouble),
         (None, Ok(_)) if found.len() == 1 => Ok(found.pop()),
         (None, Ok(_)) => Ok(None),
     }
