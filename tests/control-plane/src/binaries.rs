@@ -295,17 +295,8 @@ struct Compiler<'a> {
 
 impl Compiler<'_> {
     fn command(&self) -> Command {
-        let mut command = Command::new(self.go);
-        command
-            .current_dir(self.module)
-            .env("CGO_ENABLED", "0")
-            // The pinned modules decide the result; neither a workspace nor flags of the user may.
-            .env("GOWORK", "off")
-            .env("GOFLAGS", "")
-            .env("GOTOOLCHAIN", "local")
-            // Compilers that live for seconds gain nothing by collecting garbage.
-            .env("GOGC", "800")
-            .stdin(Stdio::null());
+        let mut command = quick(self.go);
+        command.current_dir(self.module);
         command
     }
 
@@ -318,9 +309,7 @@ impl Compiler<'_> {
     fn build(&self, out: &Path, packages: &[&str], what: &str, compiled: &dyn Fn()) -> Result<(), Error> {
         let mut command = self.command();
         // With -v, Go names each package on its standard error when it begins with it.
-        // What a debugger needs is not linked, so it need not be compiled either.
-        command.args(["build", "-v", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", self.flags, "-o"]);
-        command.arg(out).args(packages);
+        command.args(["build", "-v"]).args(GO_FLAGS).args(["-ldflags", self.flags, "-o"]).arg(out).args(packages);
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -344,12 +333,31 @@ impl Compiler<'_> {
     }
 }
 
-/// A Go tool that is new enough, for other tests that build with it.
+/// Flags of `go build` and `go install`: what a debugger needs is not linked, so it need not be compiled either. Whatever is built
+/// with the same flags shares what it has in common.
+pub const GO_FLAGS: [&str; 2] = ["-trimpath", "-gcflags=all=-dwarf=false"];
+
+/// A Go tool.
+fn quick(go: &Path) -> Command {
+    let mut command = Command::new(go);
+    command
+        .env("CGO_ENABLED", "0")
+        // The pinned modules decide the result; neither a workspace nor flags of the user may.
+        .env("GOWORK", "off")
+        .env("GOFLAGS", "")
+        .env("GOTOOLCHAIN", "local")
+        // Compilers that live for seconds gain nothing by collecting garbage.
+        .env("GOGC", "800")
+        .stdin(Stdio::null());
+    command
+}
+
+/// A Go tool that is new enough, for tests that build with it: from pinned modules alone, without C, and quickly.
 ///
 /// # Errors
 /// When there is none and none can be had.
-pub fn go_tool() -> Result<PathBuf, Error> {
-    go(&cache()?, &print)
+pub fn go_tool() -> Result<Command, Error> {
+    Ok(quick(&go(&cache()?, &print)?))
 }
 
 /// A program of a Go module in one version, which is built into the cache when it is wanted for the first time.
@@ -364,10 +372,9 @@ pub fn go_program(package: &str, version: &str) -> Result<PathBuf, Error> {
     let program = folder.join(name);
     if !program.is_file() {
         print(Progress::Said(&format!("building {name} {version} (once)")));
-        let mut command = Command::new(go(&cache, &print)?);
-        command.args(["install", "-trimpath", "-ldflags", "-s -w", &format!("{package}@{version}")]);
-        command.env("GOBIN", &folder).env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "");
-        run(command.env("GOTOOLCHAIN", "local").stdin(Stdio::null()))?;
+        let mut command = quick(&go(&cache, &print)?);
+        command.arg("install").args(GO_FLAGS).args(["-ldflags", "-s -w", &format!("{package}@{version}")]);
+        run(command.env("GOBIN", &folder))?;
     }
     Ok(program)
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::command::{read, run};
 use crate::folders::guests;
 
-fn go_tool() -> PathBuf {
+fn go_tool() -> Command {
     control_plane::go_tool().unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -22,7 +22,7 @@ pub fn kubewarden_go(cache: &Path) -> Vec<u8> {
 
 fn go_program(cache: &Path, folder: &str) -> Vec<u8> {
     let out = cache.join(folder).with_extension("wasm");
-    run(Command::new(go_tool())
+    run(go_tool()
         .args(["build", "-ldflags", "-s -w", "-o"])
         .arg(&out)
         .arg(".")
@@ -33,6 +33,6 @@ fn go_program(cache: &Path, folder: &str) -> Vec<u8> {
 
 /// What a variable of Go is on this machine, `GOROOT` for instance.
 pub fn go_env(name: &str) -> PathBuf {
-    let said = run(Command::new(go_tool()).args(["env", name]).env("GOTOOLCHAIN", "local"));
+    let said = run(go_tool().args(["env", name]));
     PathBuf::from(String::from_utf8_lossy(&said).trim())
 }

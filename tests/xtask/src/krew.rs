@@ -124,12 +124,10 @@ impl Krew<'_> {
 
 /// krew of the pinned version.
 fn build(room: &Path) -> Result<PathBuf, String> {
-    let go = control_plane::go_tool().map_err(|error| error.to_string())?;
     let program = room.join("krew");
-    let mut command = Command::new(go);
-    command.args(["build", "-trimpath", "-mod=readonly", "-o"]).arg(&program).arg("sigs.k8s.io/krew/cmd/krew");
-    command.current_dir(cli_tests::root().join("krew"));
-    command.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "").env("GOTOOLCHAIN", "local");
+    let mut command = control_plane::go_tool().map_err(|error| error.to_string())?;
+    command.arg("build").args(control_plane::GO_FLAGS).args(["-mod=readonly", "-ldflags", "-s -w", "-o"]).arg(&program);
+    command.arg("sigs.k8s.io/krew/cmd/krew").current_dir(cli_tests::root().join("krew"));
     run(&mut command)?;
     Ok(program)
 }
