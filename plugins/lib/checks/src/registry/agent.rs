@@ -10,7 +10,7 @@ use ocm_core::csr::State;
 use ocm_core::kubeconfig::Likeness;
 use ocm_core::phase::Phase;
 
-use super::next::{AGENT_LOGS, operator};
+use super::next::{AGENT, AGENT_LOGS, operator};
 use super::subject::agent;
 use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
@@ -822,7 +822,7 @@ fn hub_reachable(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
                         false => "seen from here; DNS, firewall, proxy, or an API server that is down",
                     },
                 )
-                .run(Side::Managed, AGENT_LOGS, &[&agent.side.namespace]);
+                .run(Side::Managed, AGENT_LOGS, &[&agent.side.namespace, AGENT]);
             // Where agents go through a proxy, their kubeconfig has to say so.
             let has_proxy = counted(&agent).is_some_and(|probe| probe.proxy.is_some() && !probe.is_own_proxy);
             let finding = match has_proxy || agent.is_grpc() {

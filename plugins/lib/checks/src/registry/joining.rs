@@ -10,7 +10,7 @@ use ocm_core::csr::{Request, State};
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 
-use super::next::{AGENT_LOGS, RESTART_AGENT, by_fingerprint, look_at_both, requests};
+use super::next::{AGENT, AGENT_LOGS, RESTART_AGENT, by_fingerprint, look_at_both, requests};
 use super::subject::{NO_CERTIFICATE, agent, staying};
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Agent, BACKDATED, Cluster, Facts};
@@ -395,11 +395,11 @@ fn registered(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             "kubectl delete secret/{} -n {} --ignore-not-found",
             &[secrets::HUB_KUBECONFIG, &agent.side.namespace],
         )
-        .run(Side::Managed, RESTART_AGENT, &[&agent.side.namespace]),
+        .run(Side::Managed, RESTART_AGENT, &[&agent.side.namespace, AGENT]),
         Some(agent) => Finding::error(text)
             .seen("the managed cluster has a Klusterlet of this name")
             .because("its agent has not registered it, or the hub has removed it since")
-            .run(Side::Managed, AGENT_LOGS, &[&agent.side.namespace]),
+            .run(Side::Managed, AGENT_LOGS, &[&agent.side.namespace, AGENT]),
         None => Finding::error(text)
             .because("no agent has registered it: look at the managed cluster, too; or the name is misspelt")
             .advise(look_at_both(name)),
@@ -701,7 +701,7 @@ fn joined_by_aws(facts: &Facts<'_>, cluster: &Cluster<'_>, object: &ManagedClust
     ))
     .on(Side::Hub, "ManagedCluster", None, cluster.name)
     .because("the hub may not make its access entry, or `aws eks get-token` fails beside the agent")
-    .run(Side::Managed, AGENT_LOGS, &[namespace])
+    .run(Side::Managed, AGENT_LOGS, &[namespace, AGENT])
     .run(
         Side::Hub,
         "kubectl logs deployment/cluster-manager-registration-controller -n {} --tail=50",

@@ -7,7 +7,7 @@ use ocm_api::names::{hub, namespaces, secrets};
 use ocm_core::duration::human;
 use ocm_core::phase::Phase;
 
-use super::next::{AGENT_LOGS, by_fingerprint, look_at_both, requests};
+use super::next::{AGENT, AGENT_LOGS, by_fingerprint, look_at_both, requests};
 use super::subject::{NO_CERTIFICATE, agent, has_joined, staying};
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Agent, Cluster, Facts};
@@ -213,7 +213,7 @@ fn heard_of(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         None => finding.advise(look_at_both(name)),
     };
     let namespace = cluster.agent.map_or(namespaces::AGENT, |agent| agent.side.namespace.as_str());
-    let finding = finding.run(Side::Managed, AGENT_LOGS, &[namespace]);
+    let finding = finding.run(Side::Managed, AGENT_LOGS, &[namespace, AGENT]);
     Outcome::Found(vec![finding])
 }
 
@@ -359,7 +359,7 @@ fn secret_complete(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         true => finding
             .because("somebody deleted it, or restored it in part; the agent makes it as it starts")
             .run(Side::Managed, "kubectl rollout restart deployment -n {}", &[namespace])
-            .run(Side::Managed, AGENT_LOGS, &[namespace]),
+            .run(Side::Managed, AGENT_LOGS, &[namespace, AGENT]),
         false => {
             let finding = finding
                 .because("somebody deleted it, or restored it in part; the agent registers anew without it")

@@ -21,14 +21,15 @@ pub(super) fn operator<'a>(facts: &Facts<'a>) -> &'a str {
     operator.map_or(namespaces::OPERATOR, |operator| &operator.namespace)
 }
 
-/// The log of the agent that registers, in its namespace: in the Singleton modes one pod does the work of all agents. Upstream:
+/// The pods of the agent that registers: in the Singleton modes one pod does the work of all agents. Upstream:
 /// `manifests/klusterlet/management`.
-pub(super) const AGENT_LOGS: &str =
-    "kubectl logs -n {} -l 'app in (klusterlet-registration-agent,klusterlet-agent)' --tail=20";
+pub(super) const AGENT: &str = "app in (klusterlet-registration-agent,klusterlet-agent)";
 
-/// What starts that agent anew, in its namespace.
-pub(super) const RESTART_AGENT: &str =
-    "kubectl delete pods -n {} -l 'app in (klusterlet-registration-agent,klusterlet-agent)'";
+/// The log of that agent, in its namespace, by [`AGENT`].
+pub(super) const AGENT_LOGS: &str = "kubectl logs -n {} -l {} --tail=20";
+
+/// What starts it anew, in its namespace, by [`AGENT`].
+pub(super) const RESTART_AGENT: &str = "kubectl delete pods -n {} -l {}";
 
 /// The next look at a cluster's requests.
 pub(super) fn requests(finding: Finding, name: &str) -> Finding {

@@ -4,7 +4,7 @@ use ocm_api::ClusterManager;
 use ocm_api::names::secrets;
 use ocm_api::operator::EndpointType;
 
-use super::next::AGENT_LOGS;
+use super::next::{AGENT, AGENT_LOGS};
 use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Agent, Cluster, Facts, namespace_of, own_manager};
@@ -179,6 +179,6 @@ fn network_policies_let_out(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome
     let finding = finding
         .because(format!("port {port} is not among those that pods of this namespace may connect to"))
         .run(Side::Managed, "kubectl get networkpolicies -n {} -o yaml", &[namespace])
-        .run(Side::Managed, AGENT_LOGS, &[namespace]);
+        .run(Side::Managed, AGENT_LOGS, &[namespace, AGENT]);
     Outcome::Found(vec![finding])
 }
