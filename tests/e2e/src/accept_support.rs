@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
 use fleet_sim::{Access, Fleet};
@@ -16,17 +17,18 @@ use futures::StreamExt as _;
 use k8s_openapi::api::authentication::v1::{TokenRequest, UserInfo};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{bootstrap, namespaces};
-use ocm_core::Silent;
+use ocm_core::{Silent, yaml};
 use ocm_kube::Connection;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::manifests::apply;
-use crate::until;
+use crate::manifests::{apply, apply_with};
+use crate::{SOON, until};
 
 pub use fleet_sim::objects::{Ask, Who, managed_cluster};
 
@@ -80,16 +82,16 @@ impl Hub {
     pub fn start_as(spec: &Spec) -> Self {
         let cluster = Cluster::start(spec).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let kubectl = |arguments: &[&str]| cluster.kubectl(arguments).unwrap();
-        kubectl(&["apply", "--filename", upstream(MANAGED_CLUSTERS).to_str().unwrap()]);
-        kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
         let dir = cluster.dir().unwrap();
-        let file = dir.join("bootstrap.json");
-        fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": bootstrap_objects()}).to_string())
-            .unwrap();
-        kubectl(&["apply", "--filename", file.to_str().unwrap()]);
-
         let admin = runtime.block_on(connect(cluster.kubeconfig())).client;
+        runtime.block_on(async {
+            let definition = fs::read_to_string(upstream(MANAGED_CLUSTERS)).unwrap();
+            apply_with(&admin, &yaml::from_str(&definition).unwrap()).await;
+            established(&admin).await;
+            for object in bootstrap_objects() {
+                apply_with(&admin, &object).await;
+            }
+        });
         let token_of = |namespace: &str, account: &str| runtime.block_on(token(admin.clone(), namespace, account));
         let account = bootstrap::SERVICE_ACCOUNT;
         let tokens = [
@@ -140,6 +142,12 @@ impl Hub {
         let bootstrap = others.remove(&Who::Bootstrap).unwrap();
         let approver = others.get(&Who::Admin).cloned();
         Fleet::start(&Access { bootstrap, others, approver, at_once }).unwrap()
+    }
+
+    /// Creates an object as somebody, as it is written, also where none of our types can hold it.
+    pub fn create(&self, who: Who, path: &str, object: &Value) -> Result<Value, kube::Error> {
+        let request = http::Request::post(path).header("content-type", "application/json");
+        self.wait(self.client(who).request(request.body(object.to_string().into_bytes()).unwrap()))
     }
 
     /// Lets everybody do something, so that nothing but admission refuses it.
@@ -340,15 +348,34 @@ impl Hub {
 
 /// Has a hub know Registrations.
 pub fn know_registrations(hub: &Cluster) {
-    apply(hub, "registrations", ocm_api::crds::registration_manifest().body());
-    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
+    apply(hub, ocm_api::crds::registration_manifest().body());
+    all_established(hub);
+}
+
+/// Waits until every kind that was defined is served.
+pub fn all_established(hub: &Cluster) {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { established(&connect(hub.kubeconfig()).await.client).await });
+}
+
+async fn established(client: &Client) {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let is_served = |definition: &CustomResourceDefinition| {
+        let conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
+    };
+    let begun = Instant::now();
+    while !api.list(&ListParams::default()).await.unwrap().items.iter().all(is_served) {
+        assert!(begun.elapsed() < SOON, "a definition is not established");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Notes keys of a name as the policy controller does: those of the cluster of this UID, whose certificates end then.
 pub fn note(hub: &Cluster, name: &str, uid: &str, until: &str) {
     let object = json!({"apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration",
         "metadata": {"name": name}, "spec": {}});
-    apply(hub, name, &object);
+    apply(hub, &object);
     let keys = json!([{"spkiSha256": "ab".repeat(32), "until": until}]);
     let status = json!({"status": {"clusterUid": uid, "keys": keys}}).to_string();
     let patch = ["patch", "registration", name, "--subresource=status", "--type=merge", "--patch", &status];
@@ -373,6 +400,11 @@ pub async fn connect(kubeconfig: &Path) -> ocm_kube::Cluster {
 
 /// The file of upstream's API module.
 pub fn upstream(file: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(upstream_folder).join(file)
+}
+
+fn upstream_folder() -> PathBuf {
     let output = Command::new("go")
         .args(["mod", "download", "-json", "open-cluster-management.io/api"])
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../contract/upstream-api"))
@@ -382,7 +414,7 @@ pub fn upstream(file: &str) -> PathBuf {
         .expect("this test needs Go to download upstream's module");
     assert!(output.status.success(), "go mod download: {}", String::from_utf8_lossy(&output.stderr));
     let module: Value = serde_json::from_slice(&output.stdout).unwrap();
-    Path::new(module["Dir"].as_str().unwrap()).join(file)
+    module["Dir"].as_str().unwrap().into()
 }
 
 /// The program under test, as new as its sources and built as we are.

@@ -40,7 +40,7 @@ pub fn define(cluster: &Cluster) {
             "spec": {"group": "cert-manager.io", "scope": scope, "versions": [version],
                 "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")}},
         });
-        apply(cluster, plural, &definition);
+        apply(cluster, &definition);
     }
     cluster
         .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
@@ -49,7 +49,7 @@ pub fn define(cluster: &Cluster) {
         "apiVersion": "cert-manager.io/v1", "kind": "ClusterIssuer", "metadata": {"name": "internal"},
         "spec": {"ca": {"secretName": "ca"}},
     });
-    apply(cluster, "issuer", &issuer);
+    apply(cluster, &issuer);
 }
 
 /// Does something while it works.

@@ -12,9 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
+use kube::Api;
+use kube::api::{ApiResource, ListParams};
+use kube::core::DynamicObject;
+use ocm_api::Registration;
 use serde_json::{Value, json};
 
-use crate::accept_support::Hub;
+use crate::accept_support::{Hub, all_established};
 use crate::manifests::apply;
 use crate::roles::user_with;
 use crate::webhook_support::{add_ons, compiled, policy, prepare};
@@ -34,14 +38,14 @@ pub fn hub_as(spec: &Spec, approves: bool) -> Hub {
     let hub = Hub::start_as(spec);
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
-    apply(&hub.cluster, "registrations", ocm_api::crds::registration_manifest().body());
-    apply(&hub.cluster, "clustermanagers", ocm_api::crds::cluster_manager_manifest().body());
-    hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
+    apply(&hub.cluster, ocm_api::crds::registration_manifest().body());
+    apply(&hub.cluster, ocm_api::crds::cluster_manager_manifest().body());
+    all_established(&hub.cluster);
     let manager = json!({
         "apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
         "metadata": {"name": "cluster-manager"}, "spec": {},
     });
-    apply(&hub.cluster, "cluster-manager", &manager);
+    apply(&hub.cluster, &manager);
     for name in ["csr-hygiene", "name-claim"] {
         policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
     }
@@ -161,17 +165,20 @@ impl Drop for Controller {
 
 /// What the controller has written of a cluster; null: nothing.
 pub fn registration(hub: &Hub, name: &str) -> Value {
-    let found = hub.cluster.kubectl(&["get", "registration", name, "--ignore-not-found", "--output=json"]).unwrap();
-    let object: Value = serde_json::from_str(&found).unwrap_or_default();
-    object["status"].clone()
+    let found = hub.wait(written(hub).get_opt(name)).unwrap();
+    found.map_or(Value::Null, |found| found.data["status"].clone())
 }
 
 /// What the controller has written of every cluster.
 pub fn registrations(hub: &Hub) -> BTreeMap<String, Value> {
-    let list = hub.cluster.kubectl(&["get", "registrations", "--output=json"]).unwrap();
-    let list: Value = serde_json::from_str(&list).unwrap();
-    let named = |item: &Value| (item["metadata"]["name"].as_str().unwrap().to_owned(), item["status"].clone());
-    list["items"].as_array().unwrap().iter().map(named).collect()
+    let list = hub.wait(written(hub).list(&ListParams::default())).unwrap();
+    let named = |item: DynamicObject| (item.metadata.name.unwrap(), item.data["status"].clone());
+    list.items.into_iter().map(named).collect()
+}
+
+/// Registrations as they are written, with what our types do not know.
+fn written(hub: &Hub) -> Api<DynamicObject> {
+    Api::all_with(hub.admin.clone(), &ApiResource::erase::<Registration>(&()))
 }
 
 /// How often the controller has approved each request, and accepted each cluster, of an audited hub.

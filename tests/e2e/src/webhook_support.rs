@@ -16,7 +16,7 @@ use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, Pair, Trust, configurati
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
-use crate::accept_support::upstream;
+use crate::accept_support::{all_established, upstream};
 use crate::manifests::apply;
 use crate::roles::user_with;
 use crate::until;
@@ -188,7 +188,7 @@ impl Webhook {
                 webhook("approvals", "certificates.k8s.io", &["certificatesigningrequests/approval"], &["UPDATE"]),
             ],
         });
-        apply(hub, "configuration", &object);
+        apply(hub, &object);
         // Each API server learns of it by its own watch.
         let before = self.reviews();
         let probe = json!({
@@ -218,7 +218,7 @@ impl Webhook {
                            "operations": ["CREATE"], "resources": ["managedclusters"]}],
             }],
         });
-        apply(hub, "changes", &object);
+        apply(hub, &object);
     }
 
     /// Lets the API server ask it as an installation does, and waits until it was seen to.
@@ -251,7 +251,7 @@ impl Webhook {
                 let path = config["service"]["path"].as_str().unwrap().to_owned();
                 *config = json!({"url": format!("https://{address}{path}"), "caBundle": config["caBundle"]});
             }
-            apply(hub, object.kind(), &body);
+            apply(hub, &body);
         }
     }
 
@@ -291,9 +291,9 @@ pub fn add_ons(hub: &Cluster) {
 
 /// Makes HubPolicies known to a hub, which gets the namespace of the policy engine.
 pub fn prepare(hub: &Cluster) {
-    apply(hub, "namespace", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}));
-    apply(hub, "definition", ocm_api::crds::hub_policy_manifest().body());
-    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
+    apply(hub, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}));
+    apply(hub, ocm_api::crds::hub_policy_manifest().body());
+    all_established(hub);
 }
 
 /// Puts a policy on the hub.
@@ -301,7 +301,7 @@ pub fn policy(hub: &Cluster, name: &str, spec: Value) {
     let object = json!({
         "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": {"name": name}, "spec": spec,
     });
-    apply(hub, name, &object);
+    apply(hub, &object);
 }
 
 /// What a failed test shows beside.

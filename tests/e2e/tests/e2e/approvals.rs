@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use e2e_tests::accept_support::{Ask, Hub, Who};
+use e2e_tests::accept_support::{Ask, Hub, Who, all_established};
 use e2e_tests::approval_support::{REQUESTER, approval, approve, approve_only, guard, in_seconds, person, reader};
 use e2e_tests::controller_support::{self, Controller, registration};
 use e2e_tests::manifests::apply;
@@ -152,8 +152,8 @@ fn two_people_let_a_cluster_in_and_nothing_less_does() {
         hub.join(name);
     }
     // The definition alone proves nothing: whoever may create approvals writes them in anybody's name.
-    apply(&hub.cluster, "approvals", crds::registration_approval_manifest().body());
-    hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("served");
+    apply(&hub.cluster, crds::registration_approval_manifest().body());
+    all_established(&hub.cluster);
     let eve = person(&hub, "eve-writes", &[], &[]);
     let controller = Controller::start(&hub);
     for name in ["forged", "two"] {
@@ -304,8 +304,8 @@ fn people_type_their_approvals_and_the_second_one_lets_the_cluster_in() {
     let said = approve_only(&ann, &["c1"]);
     assert!(said.code == 1 && said.stderr.contains("does not know approvals"), "{said:?}");
     assert!(said.stderr.contains("kubectl ocm install baseline"), "{said:?}");
-    apply(&hub.cluster, "approvals", crds::registration_approval_manifest().body());
-    hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("served");
+    apply(&hub.cluster, crds::registration_approval_manifest().body());
+    all_established(&hub.cluster);
     let said = approve_only(&ann, &["c1"]);
     assert!(said.code == 3 && said.stderr.contains("does not prove who writes it"), "{said:?}");
     assert!(said.stderr.contains("kubectl ocm install baseline"), "{said:?}");

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use control_plane::{Cluster, Spec};
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{Ask, connect, managed_cluster, token_kubeconfig};
+use e2e_tests::accept_support::{Ask, all_established, connect, managed_cluster, token_kubeconfig};
 use e2e_tests::controller_support::Controller;
 use e2e_tests::grpc_support::{Credential, Event, GrpcServer};
 use e2e_tests::join_support::{JoinCommand, join};
@@ -30,8 +30,8 @@ fn hub(hub: &Cluster) -> (Webhook, Controller) {
     assert_eq!(said.code, Some(0), "{said:?}");
     serve_grpc(hub);
     prepare(hub);
-    apply(hub, "registrations", ocm_api::crds::registration_manifest().body());
-    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("they are");
+    apply(hub, ocm_api::crds::registration_manifest().body());
+    all_established(hub);
     for name in HYGIENE {
         policy(hub, name, json!({"module": {"builtin": name}}));
     }
@@ -78,7 +78,7 @@ fn serve_grpc(hub: &Cluster) {
         "metadata": {"name": "grpc-for-agents", "namespace": "open-cluster-management-hub"},
         "spec": {"type": "NodePort", "selector": {"app": "cluster-manager-grpc-server"},
                  "ports": [{"port": 8090, "targetPort": 8090, "nodePort": GRPC_PORT}]}});
-    apply(hub, "grpc-service", &service);
+    apply(hub, &service);
     // The controllers start anew with another driver, and nobody is registered by those that end.
     for name in ["grpc-server", "registration-controller"] {
         let what = format!("deployment/cluster-manager-{name}");
@@ -113,9 +113,9 @@ fn join_over_grpc(hub: &Cluster, cluster: &Cluster, name: &str, command: &JoinCo
         }
     }
     let last = objects.pop().expect("the Klusterlet");
-    apply(cluster, "grpc-agent", &rendered);
-    cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("they are");
-    apply(cluster, "grpc-klusterlet", &last);
+    apply(cluster, &rendered);
+    all_established(cluster);
+    apply(cluster, &last);
 }
 
 /// The write is refused each time that it is tried, by our webhook with `code`.

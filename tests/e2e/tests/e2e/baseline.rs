@@ -414,7 +414,7 @@ fn a_cluster_without_a_spec_is_registered_changed_accepted_and_removed() {
         assert_eq!(refused(hub.wait(api.create(&dry(), &object)).map(drop)), None, "{who:?}");
     }
     // Its agent changes what is its own, and nothing else.
-    apply(&hub.cluster, "c2", &without_spec("c2"));
+    apply(&hub.cluster, &without_spec("c2"));
     let agent =
         |member: &str, key: &str| written(&hub, Who::AgentOfC2, "c2", json!({"metadata": {member: {key: "x"}}}));
     assert_eq!(agent("annotations", "agent.open-cluster-management.io/x"), None);
@@ -551,7 +551,7 @@ fn leases(hub: &Hub, clusters: usize) {
             ]
         })
         .collect();
-    apply(&hub.cluster, "leases", &json!({"apiVersion": "v1", "kind": "List", "items": items}));
+    apply(&hub.cluster, &json!({"apiVersion": "v1", "kind": "List", "items": items}));
 }
 
 #[test]

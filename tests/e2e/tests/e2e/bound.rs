@@ -10,7 +10,9 @@ use std::process::{Command, Stdio};
 
 use control_plane::Cluster;
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{Ask, Hub, Run, connect, know_registrations, note, token_kubeconfig, upstream};
+use e2e_tests::accept_support::{
+    Ask, Hub, Run, all_established, connect, know_registrations, note, token_kubeconfig, upstream,
+};
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::{Said, kubectl_ocm, run};
@@ -222,7 +224,7 @@ fn deliver_something(hub: &Cluster, cluster: &str) {
     for file in DEFINITIONS {
         hub.kubectl(&["apply", "--filename", upstream(file).to_str().expect("text")]).expect("it is applied");
     }
-    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("they are known");
+    all_established(hub);
     hub.kubectl(&["create", "namespace", cluster]).expect("it is created");
     let metadata = json!({"name": "web", "namespace": cluster});
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default"}});
@@ -236,11 +238,11 @@ fn deliver_something(hub: &Cluster, cluster: &str) {
         "metadata": {"name": cluster, "namespace": "default"}, "spec": {}});
     let offered = json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
         "metadata": {"name": cluster}, "spec": {}});
-    apply(hub, "work", &work);
-    apply(hub, "offered", &offered);
-    apply(hub, "add-on", &add_on);
-    apply(hub, "set", &set);
-    apply(hub, "placement", &placement);
+    apply(hub, &work);
+    apply(hub, &offered);
+    apply(hub, &add_on);
+    apply(hub, &set);
+    apply(hub, &placement);
 }
 
 #[test]

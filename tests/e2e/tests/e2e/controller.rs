@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use control_plane::Spec;
-use e2e_tests::accept_support::{Ask, Hub, Who};
+use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
 use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, hub_as, registration};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
 use e2e_tests::storm_support::{LetIn, Written};
 use e2e_tests::webhook_support::policy;
-use e2e_tests::{kubectl_ocm, run, until};
+use e2e_tests::{SOON, kubectl_ocm, run, until, until_within};
 use ocm_core::csr::Request;
 use serde_json::{Value, json};
 
@@ -196,6 +196,70 @@ fn a_name_of_which_no_key_is_known_is_not_given_to_another() {
     until("it waits", || waits_for(&hub, "c1").ends_with("(NameUsedBefore)"));
     is_idle(&hub, "c3");
     assert!(!hub.accepts("c1") && !hub.is("Approved", &again));
+}
+
+/// The last time that RFC 3339 has. Whoever creates an object may say that it was written then.
+const LAST: &str = "9999-12-31T23:59:59Z";
+
+#[test]
+fn an_object_with_a_time_beyond_all_calendars_keeps_no_other_cluster_out() {
+    let hub = hub("controller-times", true);
+    let _controller = Controller::start(&hub);
+    is_idle(&hub, "c1");
+    let written = |object: &Value, owned: Value| {
+        let mut object = object.clone();
+        object["metadata"]["managedFields"] = json!([{
+            "manager": "a", "operation": "Update", "apiVersion": object["apiVersion"], "time": LAST,
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": owned}},
+        }]);
+        object
+    };
+    let cluster = written(&json!(managed_cluster("late")), json!({"f:zzz": {}}));
+    let path = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
+    let made = hub.create(Who::Bootstrap, path, &cluster).expect("a cluster registers");
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let request = written(&json!(Ask::agent("late").object()), json!({"f:zzz": {}}));
+    hub.create(Who::Bootstrap, path, &request).expect("it asks");
+    // The API server keeps it, whatever our clients read.
+    for kind in ["managedclusters", "csr"] {
+        let kept = hub.cluster.kubectl(&["get", kind, "--output=json", "--show-managed-fields"]).expect("listed");
+        assert!(kept.contains(LAST), "{kind}: {made}");
+    }
+    // By itself it is in nobody's way, not even in its own.
+    let request = hub.join("c2");
+    until("c2 is accepted", || hub.accepts("c2"));
+    assert!(hub.is("Approved", &request));
+    until("late is accepted", || hub.accepts("late"));
+    // What an agent says of its own cluster is in nobody's way either.
+    let condition = json!({"type": "X", "status": "True", "reason": "X", "message": "", "lastTransitionTime": LAST});
+    let status = json!({"status": {"conditions": [condition]}}).to_string();
+    let patch = ["patch", "managedcluster", "late", "--subresource=status", "--type=merge", "--patch", &status];
+    hub.cluster.kubectl(&patch).expect("an agent may do so");
+    hub.join("c3");
+    until("c3 is accepted", || hub.accepts("c3"));
+    assert!(registration(&hub, "late")["removedAt"].is_null());
+    let said = run(kubectl_ocm("get", hub.cluster.kubeconfig()).args(["clusters", "-o", "name"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.stdout.lines().count(), 4, "{said:?}");
+    let told = hub.accept(&["late", "c1", "-o", "json"]);
+    assert_eq!((told.code, told.reason("late").as_str()), (0, told.reason("c1").as_str()), "{told:?}");
+}
+
+#[test]
+fn labels_that_an_administrator_gives_a_cluster_that_waits_are_no_fault_of_it() {
+    let hub = hub("controller-labels", true);
+    let required = json!({"module": {"builtin": "required-labels"}, "settings": {"required": [{"key": "env"}]}});
+    policy(&hub.cluster, "required-labels", required);
+    let _controller = Controller::start(&hub);
+    // A hub puts every cluster into a set when it registers.
+    let mut cluster = json!(managed_cluster("c1"));
+    cluster["metadata"]["labels"] = json!({"cluster.open-cluster-management.io/clusterset": "default"});
+    hub.create(Who::Bootstrap, "/apis/cluster.open-cluster-management.io/v1/managedclusters", &cluster).expect("made");
+    let request = hub.ask(&Ask::agent("c1"));
+    until("it waits for the label", || waits_for(&hub, "c1").contains("LabelMissing"));
+    hub.cluster.kubectl(&["label", "managedcluster", "c1", "env=prod"]).expect("an administrator labels it");
+    until_within(SOON, "it is accepted; it waits for", || waits_for(&hub, "c1"), || hub.accepts("c1"));
+    assert!(hub.is("Approved", &request));
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn a_hub_that_cannot_keep_account_of_the_time_lets_nobody_in_for_it() {
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
     let fields = older.pointer_mut(status).and_then(Value::as_object_mut).expect("it has a status");
     fields.remove("obligations").expect("it holds obligations");
-    apply(&hub.cluster, "registrations", &older);
+    apply(&hub.cluster, &older);
     // The API server goes by a new definition a little later.
     std::thread::sleep(Duration::from_secs(2));
     let _controller = Controller::start(&hub);
@@ -226,7 +226,7 @@ fn a_hub_that_cannot_keep_account_of_the_time_lets_nobody_in_for_it() {
     let waits = || registration(&hub, "c1")["waitingFor"].as_str().unwrap_or_default().to_owned();
     until_within(MINUTE, "it is said why", waits, || waits().contains("older than this controller"));
     assert!(!hub.accepts("c1") && hub.approved().is_empty(), "{}", waits());
-    apply(&hub.cluster, "registrations", ocm_api::crds::registration_manifest().body());
+    apply(&hub.cluster, ocm_api::crds::registration_manifest().body());
     until_within(MINUTE, "c1 is accepted", waits, || hub.accepts("c1"));
     assert!(due(&hub, "c1").is_some());
 }
@@ -247,7 +247,7 @@ fn wherever_a_withdrawal_is_cut_off_it_happens_once() {
         "apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
         "metadata": {"name": "cluster-manager"}, "spec": {"registrationConfiguration": {"featureGates": gates}},
     });
-    apply(&hub.cluster, "cluster-manager", &manager);
+    apply(&hub.cluster, &manager);
     let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
     let mut ends = Vec::new();
     for (case, is_killed) in (1..=6).flat_map(|writes| [(writes, true), (writes, false)]) {
@@ -298,7 +298,7 @@ fn a_hub_that_accepts_clusters_by_itself_does_not_give_again_what_has_ended() {
         assert_eq!(said.code, Some(0), "{said:?}");
     }
     prepare(&hub);
-    apply(&hub, "registrations", ocm_api::crds::registration_manifest().body());
+    apply(&hub, ocm_api::crds::registration_manifest().body());
     modules(&hub);
     for words in [
         &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"][..],
@@ -314,7 +314,7 @@ fn a_hub_that_accepts_clusters_by_itself_does_not_give_again_what_has_ended() {
     let webhook = Webhook::start(&hub, &["--with-controller"]);
     webhook.configure_and_wait(&hub);
     let _controller = Controller::start_as(&user_with(&hub, "controller", &["policy-controller.yaml"]));
-    apply(&hub, "c1", &json!(managed_cluster("c1")));
+    apply(&hub, &json!(managed_cluster("c1")));
     let cluster = || object(&hub, &["managedcluster", "c1"]);
     let accepted = || cluster()["spec"]["hubAcceptsClient"] == true;
     let has_acted = |status: &str| {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use e2e_tests::accept_support::{Ask, Hub};
+use e2e_tests::accept_support::{Ask, Hub, all_established};
 use e2e_tests::approval_support::{approval, approve};
 use e2e_tests::controller_support::{APPROVES, Controller, approving, hub, registration};
 use e2e_tests::manifests::apply;
@@ -39,8 +39,8 @@ fn opinion(document: &Value, policy: &str) -> Value {
 
 /// The definition of approvals, which these hubs do not have by themselves.
 fn knows_approvals(hub: &Hub) {
-    apply(&hub.cluster, "approvals", crds::registration_approval_manifest().body());
-    hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("served");
+    apply(&hub.cluster, crds::registration_approval_manifest().body());
+    all_established(&hub.cluster);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn write(hub: &Hub, name: &str, status: &Value) {
     let object = json!({
         "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration", "metadata": {"name": name}, "spec": {},
     });
-    apply(&hub.cluster, name, &object);
+    apply(&hub.cluster, &object);
     let patch = json!({"status": status}).to_string();
     let words = ["patch", "registration", name, "--subresource=status", "--type=merge", "--patch", &patch];
     hub.cluster.kubectl(&words).expect("it is written");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use csr_fixtures::{Fixture, Key, Kind};
-use e2e_tests::accept_support::{Ask, connect, managed_cluster, token_kubeconfig};
+use e2e_tests::accept_support::{Ask, all_established, connect, managed_cluster, token_kubeconfig};
 use e2e_tests::controller_support::Controller;
 use e2e_tests::join_support::JoinCommand;
 use e2e_tests::manifests::apply;
@@ -221,8 +221,8 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     let gate = Gate::start("gate-held");
     let hub = &gate.hub;
     prepare(hub);
-    apply(hub, "registrations", ocm_api::crds::registration_manifest().body());
-    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("they are");
+    apply(hub, ocm_api::crds::registration_manifest().body());
+    all_established(hub);
     let webhook = Webhook::start(hub, &[]);
     let controller = user_with(hub, "controller", &["policy-controller.yaml"]);
     let namespace = "--namespace=open-cluster-management";

@@ -252,8 +252,8 @@ fn hub() -> Hub {
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
         "metadata": {"name": "x", "namespace": "c2"}, "spec": {},
     });
-    apply(&hub.cluster, "addon", &addon);
-    apply(&hub.cluster, "work", &work_of("w1"));
+    apply(&hub.cluster, &addon);
+    apply(&hub.cluster, &work_of("w1"));
     hub
 }
 

@@ -398,7 +398,7 @@ fn mended(hub: &Hub) {
         let object = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [],
         });
-        apply(&hub.cluster, name, &object);
+        apply(&hub.cluster, &object);
     }
     let mender = user_with(&hub.cluster, "mender", &["troubleshoot-hub.yaml", "troubleshoot-fix-hub.yaml"]);
     until_within(PODS, "all is well", || asked(hub), || asked(hub) == "Answered");

@@ -275,7 +275,7 @@ fn a_wrong_signature_a_wrong_digest_and_a_missing_password_keep_a_policy_closed(
         "metadata": {"name": part, "namespace": NAMESPACE, "labels": {"policy.kubectl-ocm.dev/store": "modules"}},
         "binaryData": {"part": base64::engine::general_purpose::STANDARD.encode(packed)}, "data": {"parts": "1"},
     });
-    apply(&hub.cluster, "forged", &forged);
+    apply(&hub.cluster, &forged);
     policy(&hub.cluster, "second", spec(&signed, Some(&key)));
     becomes(&hub, "second", LOADED);
     assert_eq!(object(&hub.cluster, &["hpol", "second"])["status"]["sha256"], json!(signed_digest));
@@ -381,7 +381,7 @@ fn is_tidied(hub: &Hub) {
             "labels": {"policy.kubectl-ocm.dev/store": "modules"},
         },
     });
-    apply(&hub.cluster, "orphan", &orphan);
+    apply(&hub.cluster, &orphan);
     let is_gone = || !kept(hub).contains(&"configmap/ocm-policy-module-orphan".to_owned());
     until_within(Duration::from_secs(60), "what nobody wants is deleted", || kept(hub).join(" "), is_gone);
 }
@@ -435,7 +435,7 @@ fn a_candidate_comes_from_a_registry_and_what_was_in_force_before_stays_on_the_h
         "metadata": {"name": parts[0], "namespace": NAMESPACE, "labels": {"policy.kubectl-ocm.dev/store": "modules"}},
         "binaryData": {"part": "AAAA"}, "data": {"parts": "1"},
     });
-    apply(&hub.cluster, "forged", &forged);
+    apply(&hub.cluster, &forged);
     until_within(Duration::from_secs(60), "it is repaired", content, || content() == before);
 
     // A candidate of its own module, which is promoted.

@@ -67,7 +67,7 @@ fn hubs_own(hub: &Hub) {
         let object = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [],
         });
-        apply(&hub.cluster, name, &object);
+        apply(&hub.cluster, &object);
     }
 }
 

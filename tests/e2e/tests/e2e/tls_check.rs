@@ -168,7 +168,7 @@ fn external(cluster: &Cluster, name: &str, namespace: &str, kubeconfig: &str) {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
         "data": {"kubeconfig": STANDARD.encode(kubeconfig)},
     });
-    apply(cluster, name, &object);
+    apply(cluster, &object);
 }
 
 #[test]
@@ -273,12 +273,12 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
         });
     }
     // The API server of a cluster whose agent is hosted here.
-    apply(&cluster, "hosted", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "hosted"}}));
+    apply(&cluster, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "hosted"}}));
     let klusterlet = json!({
         "apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet", "metadata": {"name": "hosted"},
         "spec": {"clusterName": "h1", "deployOption": {"mode": "Hosted"}},
     });
-    apply(&cluster, "hosted-klusterlet", &klusterlet);
+    apply(&cluster, &klusterlet);
     for (what, authority, found) in
         [("a hosted agent's", &ca.pem, vec![]), ("another than a hosted agent's", &other.pem, vec!["OCM4001"])]
     {
@@ -324,11 +324,7 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
     let bundle = |pem: &str| {
         let metadata = json!({"name": "p-proxy-ca", "namespace": ADD_ONS});
         let data = json!({"ca-bundle.crt": pem});
-        apply(
-            &cluster,
-            "bundle",
-            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}),
-        );
+        apply(&cluster, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}));
     };
     bundle(&ca.pem);
     is("authorities of a proxy", &[]);
@@ -431,7 +427,7 @@ fn faults_of_a_hub_are_found_and_gone_when_they_are_undone() {
             "metadata": {"name": "proxied", "namespace": "default"},
             "spec": {"proxyConfig": {"httpsProxy": proxy.url(CREDENTIALS), "caBundle": STANDARD.encode(bundle)}},
         });
-        apply(hub, "proxied", &settings);
+        apply(hub, &settings);
         is(what, &found);
     }
     kubectl(hub, &["delete", "addondeploymentconfig", "proxied", "--namespace=default"]);
@@ -441,7 +437,7 @@ fn faults_of_a_hub_are_found_and_gone_when_they_are_undone() {
         let patch = format!("--patch={}", json!({"spec": {"deployOption": {"mode": mode}}}));
         kubectl(hub, &["patch", "clustermanager", "cluster-manager", "--type=merge", &patch]);
     };
-    apply(hub, "elsewhere", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cluster-manager"}}));
+    apply(hub, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cluster-manager"}}));
     mode("Hosted");
     let local = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
     let (ca, elsewhere) = (Authority::new("ca"), Authority::new("elsewhere"));
