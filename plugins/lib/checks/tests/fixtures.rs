@@ -1068,6 +1068,36 @@ fn an_agent_that_noted_no_hub_is_not_taken_for_that_of_another_one() {
 }
 
 #[test]
+fn another_way_to_the_hub_is_not_blamed_for_what_fails_by_itself() {
+    // As by a load balancer with a CA of its own, of an agent that joined with a token.
+    let by_another_way = |snapshot: &mut Snapshot| {
+        let secret = read(&mut agent(snapshot).bootstrap).as_mut().expect("it is there");
+        secret.annotations.insert("kubectl-ocm/hub-uid".to_owned(), String::new());
+        let kubeconfig = secret.kubeconfig.as_mut().expect("it is there");
+        kubeconfig.server = "https://lb:6443".to_owned();
+        kubeconfig.authorities = vec![ByteString(certificate(2025, 2035))];
+    };
+    let found = |snapshot: &Snapshot| -> Vec<(u16, Severity)> {
+        judge(snapshot, &[]).findings.iter().map(|finding| (finding.id.0, finding.severity)).collect()
+    };
+    // Its pods do not start.
+    let mut first = healthy();
+    unregistered(&mut first);
+    by_another_way(&mut first);
+    read(&mut agent(&mut first).deployments)[0].health = Health::Stuck { because: "ImagePullBackOff".to_owned() };
+    let causes = found(&first);
+    assert_eq!(causes[0], (2106, Severity::Error), "{causes:?}");
+    assert!(causes.contains(&(2110, Severity::Warning)), "{causes:?}");
+    // It has been here, and is silent.
+    let mut silenced = healthy();
+    by_another_way(&mut silenced);
+    silent(&mut silenced);
+    let causes = found(&silenced);
+    assert!(causes[0].1 == Severity::Error && causes[0].0 != 2110, "{causes:?}");
+    assert!(causes.iter().all(|(id, severity)| *id != 2110 || *severity == Severity::Warning), "{causes:?}");
+}
+
+#[test]
 fn what_is_suppressed_is_named_apart_until_it_ends() {
     let mut snapshot = healthy();
     silent(&mut snapshot);

@@ -11,7 +11,7 @@ use kube::config::{AuthInfo, Cluster as ClusterEntry};
 use ocm_api::Klusterlet;
 use ocm_api::names::secrets;
 use ocm_api::operator::RegistrationAuthType;
-use ocm_checks::facts::{driver, is_registered, likeness, registers_as};
+use ocm_checks::facts::{driver, is_registered, likeness, noted_hub, registers_as};
 use ocm_checks::snapshot::{AgentSide, Answer, Credential, GrpcFacts, HubSide, ManagedSide, Probe, Trouble};
 use ocm_core::kubeconfig::Likeness;
 use ocm_core::redact::redact;
@@ -89,7 +89,12 @@ fn is_wanted(
     let Some(kubeconfig) = &secret.kubeconfig else { return false };
     // A loopback address is another machine's, and a token goes nowhere in the clear.
     let is_remote = Endpoint::parse(&kubeconfig.server, None).is_ok_and(|endpoint| !endpoint.is_loopback());
-    let is_this_hub = |hub: &HubSide| !matches!(likeness(hub, secret), None | Some(Likeness::OtherHub));
+    // By another address and another CA it may be the same hub all the same: only UIDs tell that it is another one.
+    let is_this_hub = |hub: &HubSide| match likeness(hub, secret) {
+        None => false,
+        Some(Likeness::OtherHub) => noted_hub(secret).is_none() || hub.uid.is_none(),
+        Some(_) => true,
+    };
     is_asked
         && is_remote
         && driver(klusterlet) != RegistrationAuthType::Grpc
