@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
@@ -22,11 +22,11 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{bootstrap, namespaces};
-use ocm_core::{Silent, yaml};
-use ocm_kube::Connection;
+use ocm_core::yaml;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::connection::connect;
 use crate::manifests::{apply, apply_with};
 use crate::{SOON, until};
 
@@ -390,12 +390,6 @@ async fn token(client: Client, namespace: &str, account: &str) -> String {
     let accounts: Api<ServiceAccount> = Api::namespaced(client, namespace);
     let asked = accounts.create_token_request(account, &PostParams::default(), &TokenRequest::default()).await.unwrap();
     asked.status.unwrap().token
-}
-
-/// A cluster as our libraries see it, by the user of a kubeconfig.
-pub async fn connect(kubeconfig: &Path) -> ocm_kube::Cluster {
-    let connection = Connection { kubeconfig: Some(kubeconfig.to_owned()), ..Connection::default() };
-    ocm_kube::connect(&connection, Arc::new(Silent)).await.unwrap()
 }
 
 /// The file of upstream's API module.

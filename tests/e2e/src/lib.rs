@@ -5,6 +5,7 @@ pub mod approval_support;
 pub mod attacks;
 pub mod cert_manager;
 mod command;
+pub mod connection;
 pub mod controller_support;
 pub mod debian_proxy;
 mod endpoint;

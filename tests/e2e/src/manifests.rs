@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use crate::SOON;
-use crate::accept_support::connect;
+use crate::connection::connect;
 
 /// Applies an object, or the items of a List, by server-side apply as kubectl does. Tests do so hundreds of times, and each kubectl
 /// is the work of a tenth of a second.

@@ -13,7 +13,7 @@ use kube::discovery::{ApiGroup, ApiResource, Discovery};
 use kube::{Api, Client};
 use tokio::runtime::Builder;
 
-use crate::accept_support::connect;
+use crate::connection::connect;
 use crate::pause_after;
 
 /// What people, controllers and the API server make and forget all the time.

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{Ask, Hub, Who, connect, managed_cluster, token_kubeconfig};
+use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster, token_kubeconfig};
+use e2e_tests::connection::connect;
 use e2e_tests::join_support::JoinCommand;
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, object, run, until};

@@ -10,9 +10,8 @@ use std::process::{Command, Stdio};
 
 use control_plane::Cluster;
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{
-    Ask, Hub, Run, all_established, connect, know_registrations, note, token_kubeconfig, upstream,
-};
+use e2e_tests::accept_support::{Ask, Hub, Run, all_established, know_registrations, note, token_kubeconfig, upstream};
+use e2e_tests::connection::connect;
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::{Said, kubectl_ocm, run};

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use e2e_tests::accept_support::{Hub, connect, managed_cluster};
+use e2e_tests::accept_support::{Hub, managed_cluster};
+use e2e_tests::connection::connect;
 use e2e_tests::controller_support::FailingProxy;
 use e2e_tests::roles::{bind_rules, rights, user_with};
 use e2e_tests::webhook_support::{Webhook, add_ons, prepare};

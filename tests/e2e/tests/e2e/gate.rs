@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use csr_fixtures::{Fixture, Key, Kind};
-use e2e_tests::accept_support::{Ask, all_established, connect, managed_cluster, token_kubeconfig};
+use e2e_tests::accept_support::{Ask, all_established, managed_cluster, token_kubeconfig};
+use e2e_tests::connection::connect;
 use e2e_tests::controller_support::Controller;
 use e2e_tests::join_support::JoinCommand;
 use e2e_tests::manifests::apply;

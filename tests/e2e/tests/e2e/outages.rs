@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use e2e_tests::accept_support::{Hub, Who, connect, managed_cluster};
+use e2e_tests::accept_support::{Hub, Who, managed_cluster};
+use e2e_tests::connection::connect;
 use e2e_tests::controller_support::{self, Controller};
 use e2e_tests::refusals::{Answer, CLUSTERS, Call, Sender};
 use e2e_tests::service_support::Service;

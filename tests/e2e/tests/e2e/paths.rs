@@ -6,11 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{
-    Ask, Hub, Who, connect, know_registrations, managed_cluster, note, token_kubeconfig, upstream,
-};
+use e2e_tests::accept_support::{Ask, Hub, Who, know_registrations, managed_cluster, note, token_kubeconfig, upstream};
 use e2e_tests::approval_support::guard;
 use e2e_tests::attacks::{BOOTSTRAP, Make, Setting, attacks, right_requests};
+use e2e_tests::connection::connect;
 use e2e_tests::manifests::apply;
 use e2e_tests::refusals::{Answer, CLUSTERS, Call, REQUESTS, Sender};
 use e2e_tests::roles::bind_rules;

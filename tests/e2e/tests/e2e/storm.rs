@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use control_plane::Spec;
-use e2e_tests::accept_support::{Hub, connect, token_kubeconfig, upstream};
+use e2e_tests::accept_support::{Hub, token_kubeconfig, upstream};
+use e2e_tests::connection::connect;
 use e2e_tests::controller_support::{APPROVES, Controller, approving, hub_as, registrations};
 use e2e_tests::roles::user_with;
 use e2e_tests::storm_support::{LetIn, approving_otherwise, grant_agents, hub};
