@@ -7,7 +7,7 @@ use std::path::Path;
 use control_plane::{Cluster, Spec};
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, policy, prepare};
-use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, run, settled, unchanged};
+use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, run, settled, unchanged, until};
 use serde_json::Value;
 
 /// Both kubeconfigs in one file, with the contexts `hub` and `managed`.
@@ -238,9 +238,15 @@ fn from_nothing_to_available_with_the_documented_rights() {
     {
         let viewer = user_with(cluster, "info-viewer", &["get-info.yaml"]);
         ok(&run(kubectl_ocm("get", &viewer).arg(what)));
-        let said = run(kubectl_ocm("get", &viewer).args([what, "-o", "json"]));
-        ok(&said);
-        let info: Value = serde_json::from_str(&said.stdout).expect("get -o json prints JSON");
+        let look = || {
+            let said = run(kubectl_ocm("get", &viewer).args([what, "-o", "json"]));
+            ok(&said);
+            (serde_json::from_str::<Value>(&said.stdout).expect("get -o json prints JSON"), said)
+        };
+        // The operator gives the work agent its pod some time after the cluster has its certificate.
+        let pods = |info: &Value| info["deployments"].as_array().expect("a list").clone();
+        until("its pods are ready", || pods(&look().0).iter().all(|one| one["ready"] == one["wanted"]));
+        let (info, said) = look();
         assert_eq!(info["missing"], serde_json::json!([]), "{}", said.stdout);
         let running = info["deployments"].as_array().expect("a list");
         assert!(running.len() >= deployments, "{}", said.stdout);
