@@ -93,8 +93,8 @@ impl Joins {
         }
     }
 
-    /// Where policies count and the hub accepts by itself, gives it time to accept one that was released before another one is looked at: of many that
-    /// wait for one place, one is to be released.
+    /// Where policies count and the hub accepts by itself, gives it time to accept one that was released before another one is
+    /// looked at: of many that wait for one place, one is to be released.
     async fn accepted_before_the_next(&self, name: &str) -> Result<(), Failed> {
         if !self.policies.count(Operation::Accept) || !self.auto_approval.is_on() {
             return Ok(());

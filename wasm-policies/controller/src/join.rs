@@ -195,8 +195,8 @@ impl Joins {
         Ok(Next::Rest)
     }
 
-    /// The hub has it, and what its agent or somebody else wrote of it cannot be read. It is not let in, and a time limit of what it was
-    /// let in for holds all the same.
+    /// The hub has it, and what its agent or somebody else wrote of it cannot be read. It is not let in, and if it was for a time,
+    /// that time ends all the same.
     async fn unreadable(&self, snapshot: &Snapshot, object: &Value) -> Result<Next, Failed> {
         let unreadable = || Failed::Invalid("its ManagedCluster cannot be read".to_owned());
         let cluster = essential(object).ok_or_else(unreadable)?;
@@ -400,12 +400,34 @@ fn essential(object: &Value) -> Option<ManagedCluster> {
     let own = ["name", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "annotations"];
     let own = own.into_iter().filter_map(|member| Some((member.to_owned(), metadata.get(member)?.clone())));
     let spec = json!({"hubAcceptsClient": object.pointer("/spec/hubAcceptsClient")});
-    serde_json::from_value(json!({
-        "apiVersion": object.get("apiVersion"), "kind": object.get("kind"), "metadata": Value::Object(own.collect()), "spec": spec,
-    }))
-    .ok()
+    serde_json::from_value(json!({"metadata": Value::Object(own.collect()), "spec": spec})).ok()
 }
 
 fn uid(cluster: &ManagedCluster) -> Option<String> {
     cluster.metadata.uid.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_cluster_that_cannot_be_read_it_is_known_which_it_is_and_whether_it_is_accepted() {
+        let object = |accepted: Value| {
+            json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                "metadata": {"name": "c1", "uid": "u1", "resourceVersion": "7", "annotations": {"a": "b"}},
+                "spec": {"hubAcceptsClient": accepted, "leaseDurationSeconds": "soon"},
+                "status": {"conditions": "none"},
+            })
+        };
+        assert!(serde_json::from_value::<ManagedCluster>(object(true.into())).is_err(), "it needs none of this");
+        let read = |accepted: Value| essential(&object(accepted)).unwrap();
+        let cluster = read(true.into());
+        assert_eq!((uid(&cluster).as_deref(), cluster.metadata.resource_version.as_deref()), (Some("u1"), Some("7")));
+        assert_eq!(cluster.metadata.annotations.unwrap()["a"], "b");
+        assert_eq!(cluster.spec.hub_accepts_client, Some(true));
+        assert_eq!(read(Value::Null).spec.hub_accepts_client, None);
+        assert!(essential(&object("yes".into())).is_none());
+    }
 }

@@ -27,10 +27,14 @@ fn is_at(place: usize, byte: u8) -> bool {
     }
 }
 
+/// Whether a text is the beginning of such a time, or all of it.
+fn begins(text: &[u8]) -> bool {
+    text.iter().enumerate().all(|(place, byte)| is_at(place, *byte))
+}
+
 /// How many bytes at the end of a text may be the beginning of such a time.
 fn unfinished(text: &[u8]) -> usize {
-    let may_be =
-        |length: &usize| text[text.len() - length..].iter().enumerate().all(|(place, byte)| is_at(place, *byte));
+    let may_be = |length: &usize| begins(&text[text.len() - length..]);
     (1..LENGTH.min(text.len() + 1)).rev().find(may_be).unwrap_or_default()
 }
 
@@ -55,12 +59,8 @@ impl<B> Readable<B> {
             true => data,
             false => [&self.held[..], &data[..]].concat().into(),
         };
-        let found: Vec<usize> = memmem::find_iter(&text, START)
-            .filter(|at| {
-                text.get(*at..at + LENGTH)
-                    .is_some_and(|time| is_at(LENGTH - 2, time[LENGTH - 2]) && time[LENGTH - 1] == b'T')
-            })
-            .collect();
+        let found = memmem::find_iter(&text, START);
+        let found: Vec<usize> = found.filter(|at| text.get(*at..at + LENGTH).is_some_and(begins)).collect();
         let mut text = match found.is_empty() {
             true => text,
             false => {

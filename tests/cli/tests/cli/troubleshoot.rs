@@ -596,6 +596,8 @@ enum Deletes {
     Taken,
     /// The user may not.
     Forbidden,
+    /// It deletes the lease, and lets nobody look at it afterwards.
+    Blindly,
 }
 
 fn stuck_hub(deletes: Deletes) -> (Server, Cli) {
@@ -613,6 +615,9 @@ fn stuck_hub(deletes: Deletes) -> (Server, Cli) {
                 let mut review: Value = serde_json::from_str(&asked.body).expect("a review");
                 review["status"] = json!({"allowed": deletes != Deletes::Forbidden});
                 Reply::Json(201, review.to_string())
+            }
+            () if line.contains("/leases/clustermanager-lock") && *gone && deletes == Deletes::Blindly => {
+                status(403, "Forbidden")
             }
             () if line.contains("/leases/clustermanager-lock") && *gone => status(404, "NotFound"),
             () if line.starts_with("DELETE") && deletes == Deletes::Taken => status(409, "Conflict"),
@@ -690,6 +695,15 @@ fn what_can_be_mended_is_mended_after_a_yes_and_as_it_was_looked_at() {
     let again = fix(&cli, &["--fix"]);
     assert!(again.exit == 0 && again.stdout.contains("Nothing that --fix can mend"), "{again}");
     assert_eq!(changes(&server).len(), sent.len());
+}
+
+#[test]
+fn what_cannot_be_looked_at_again_is_not_called_mended() {
+    let (server, cli) = stuck_hub(Deletes::Blindly);
+    let said = fix(&cli, &["--fix", "--yes", "--wait", "--timeout=2s"]);
+    assert!(said.stdout.contains("lease.coordination.k8s.io/clustermanager-lock deleted\n"), "{said}");
+    assert!(said.exit != 0 && !said.stdout.contains("mended: "), "{said}");
+    assert_eq!(changes(&server).len(), 1);
 }
 
 #[test]
