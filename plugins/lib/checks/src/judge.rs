@@ -1,6 +1,7 @@
 //! From facts to a report: every check is run, what follows from something else is folded under it, and one sentence per
 //! cluster says where it stands.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -345,7 +346,9 @@ fn fold(facts: &Facts<'_>, all: Vec<Finding>) -> Vec<Finding> {
             Finding { severity, consequences, ..finding }
         })
         .collect();
-    findings.sort_by(|one, other| other.severity.cmp(&one.severity).then(one.id.cmp(&other.id)));
+    // What may only need time comes after what does not end by itself.
+    let rank = |finding: &Finding| (Reverse(finding.severity), finding.is_coming, finding.id);
+    findings.sort_by_key(rank);
     findings
 }
 

@@ -1088,6 +1088,14 @@ fn another_way_to_the_hub_is_not_blamed_for_what_fails_by_itself() {
     let causes = found(&first);
     assert_eq!(causes[0], (2106, Severity::Error), "{causes:?}");
     assert!(causes.contains(&(2110, Severity::Warning)), "{causes:?}");
+    // It is refused where it asks.
+    let mut turned_away = healthy();
+    unregistered(&mut turned_away);
+    by_another_way(&mut turned_away);
+    assert_eq!(found(&turned_away)[0], (2110, Severity::Error));
+    probe(&mut turned_away, Reason::Unauthorized);
+    by_another_way(&mut turned_away);
+    assert_eq!(found(&turned_away), [(2113, Severity::Error), (2110, Severity::Warning)]);
     // It has been here, and is silent.
     let mut silenced = healthy();
     by_another_way(&mut silenced);
@@ -1095,6 +1103,21 @@ fn another_way_to_the_hub_is_not_blamed_for_what_fails_by_itself() {
     let causes = found(&silenced);
     assert!(causes[0].1 == Severity::Error && causes[0].0 != 2110, "{causes:?}");
     assert!(causes.iter().all(|(id, severity)| *id != 2110 || *severity == Severity::Warning), "{causes:?}");
+}
+
+#[test]
+fn what_may_only_need_time_comes_after_what_does_not_end_by_itself() {
+    let mut snapshot = healthy();
+    pending(&mut snapshot);
+    // A pod that was replaced holds its lease.
+    agent(&mut snapshot).leases =
+        Observed::Read(vec![gone("open-cluster-management-agent", "registration-agent-lock")]);
+    let coming = "its container registration-controller runs but is not ready yet";
+    read(&mut agent(&mut snapshot).deployments)[0].health = Health::NotYet { because: coming.to_owned() };
+    let report = judge(&snapshot, &[]);
+    let ids: Vec<u16> = report.findings.iter().map(|finding| finding.id.0).collect();
+    assert_eq!(ids, [2205, 2106], "{report:#?}");
+    assert!(report.clusters[0].headline.contains(": waits for acceptance on the hub since"), "{report:#?}");
 }
 
 #[test]

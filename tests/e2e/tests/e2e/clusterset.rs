@@ -41,8 +41,10 @@ fn set_of(hub: &Cluster, cluster: &str) -> Option<String> {
     object(hub, &["managedcluster", cluster])["metadata"]["labels"][SET].as_str().map(str::to_owned)
 }
 
-fn version(hub: &Cluster, words: &[&str]) -> String {
-    object(hub, words)["metadata"]["resourceVersion"].to_string()
+/// What somebody has written of an object: the hub counts clusters in the status of a set at any time.
+fn written(hub: &Cluster, words: &[&str]) -> [Option<Value>; 4] {
+    let object = object(hub, words);
+    ["/spec", "/metadata/uid", "/metadata/labels", "/metadata/annotations"].map(|at| object.pointer(at).cloned())
 }
 
 fn is_there(hub: &Cluster, words: &[&str]) -> bool {
@@ -156,12 +158,12 @@ fn sets_are_made_filled_bound_and_deleted() {
         assert!(!is_there(hub, &["managedclusterset", "prod"]), "{how}");
     }
     ends(&setter.clusterset(&["create", "prod", "staging"]), 0, &["/prod created", "/staging created"]);
-    let before = version(hub, &["managedclusterset", "prod"]);
+    let before = written(hub, &["managedclusterset", "prod"]);
     ends(&setter.clusterset(&["create", "prod"]), 0, &["/prod unchanged"]);
-    assert_eq!(version(hub, &["managedclusterset", "prod"]), before);
-    let global = version(hub, &["managedclusterset", "global"]);
+    assert_eq!(written(hub, &["managedclusterset", "prod"]), before);
+    let global = written(hub, &["managedclusterset", "global"]);
     ends(&setter.clusterset(&["create", "global"]), 0, &["/global stays as it is", "by labels"]);
-    assert_eq!(version(hub, &["managedclusterset", "global"]), global);
+    assert_eq!(written(hub, &["managedclusterset", "global"]), global);
     ends(&setter.clusterset(&["create", "Prod"]), 2, &["cannot be the name of a set"]);
 
     // Filled, out of the set default without a question, as nothing is lost by that.
@@ -170,9 +172,9 @@ fn sets_are_made_filled_bound_and_deleted() {
         assert_eq!(set_of(hub, "s1").as_deref(), Some("default"), "{how}");
     }
     ends(&setter.clusterset(&["set", "prod", "s1", "--clusters=s2"]), 0, &["/s1 configured", "/s2 configured"]);
-    let before = version(hub, &["managedcluster", "s1"]);
+    let before = written(hub, &["managedcluster", "s1"]);
     ends(&setter.clusterset(&["set", "prod", "-l", "story=sets"]), 0, &["/s1 unchanged", "/s2 unchanged"]);
-    assert_eq!(version(hub, &["managedcluster", "s1"]), before);
+    assert_eq!(written(hub, &["managedcluster", "s1"]), before);
     ends(&setter.clusterset(&["set", "prod", "-l", "story=none"]), 0, &["no cluster has such labels"]);
     ends(&setter.clusterset(&["set", "prod"]), 2, &["which clusters?", "-l SELECTOR"]);
     ends(&setter.clusterset(&["set", "prod", "s11"]), 1, &["no managed cluster \"s11\"", "did you mean s1?"]);
@@ -206,9 +208,9 @@ fn sets_are_made_filled_bound_and_deleted() {
         assert!(managed().is_null(), "{how}");
     }
     ends(&setter.clusterset(&["set", "prod", "--namespaces=team-m,team-o"]), 0, &["/prod configured"]);
-    let before = version(hub, &["managedclusterset", "prod"]);
+    let before = written(hub, &["managedclusterset", "prod"]);
     ends(&setter.clusterset(&["set", "prod", "s1", "--namespaces=team-o"]), 0, &["/prod unchanged", "/s1 unchanged"]);
-    assert_eq!(version(hub, &["managedclusterset", "prod"]), before);
+    assert_eq!(written(hub, &["managedclusterset", "prod"]), before);
     let told = || object(hub, &["managedcluster", "s2"])["status"]["managedNamespaces"].to_string();
     until_within(SLOW, "the hub tells the agents", told, || told().contains("team-m") && told().contains("team-o"));
     let said = setter.clusterset(&["unset", "prod", "--namespaces=team-m,nowhere", "--output=json"]);
@@ -228,9 +230,9 @@ fn sets_are_made_filled_bound_and_deleted() {
         assert!(!is_there(hub, &["namespace", "team-s"]), "{how}");
     }
     ends(&setter.clusterset(&make), 0, &["namespace/team-s created", "/prod created"]);
-    let before = version(hub, &["managedclustersetbinding", "prod", "--namespace=team-s"]);
+    let before = written(hub, &["managedclustersetbinding", "prod", "--namespace=team-s"]);
     ends(&setter.clusterset(&["bind", "prod", "--namespace=team-s"]), 0, &["/prod unchanged"]);
-    assert_eq!(version(hub, &["managedclustersetbinding", "prod", "--namespace=team-s"]), before);
+    assert_eq!(written(hub, &["managedclustersetbinding", "prod", "--namespace=team-s"]), before);
     watch.tells("the watch tells of bindings", |cells| cells.ends_with(&["default,", "team-s"]));
 
     // What a placement would lose is told, and somebody has to agree.

@@ -410,7 +410,15 @@ fn what_keeps_an_agent_from_registering_is_found() {
     let server_host = server.rsplit_once(':').map(|(host, _)| host).expect("a port");
     // A port at which nobody listens.
     let refused = format!("{server_host}:1");
-    let faults: [(&str, String); 7] = [
+    // Somebody whom another hub lets register.
+    for words in [
+        "create serviceaccount elsewhere --namespace=default",
+        "create clusterrolebinding elsewhere --clusterrole=cluster-admin --serviceaccount=default:elsewhere",
+    ] {
+        kubectl(&cluster, &words.split(' ').collect::<Vec<_>>());
+    }
+    let elsewhere = cluster.kubectl(&["create", "token", "elsewhere", "--namespace=default"]).expect("a token");
+    let faults: [(&str, String); 8] = [
         ("OCM2113", kubeconfig(server, ca, "abcdef.0123456789abcdef")),
         ("OCM2108", kubeconfig("https://127.0.0.1:6443", ca, token)),
         ("OCM2109", kubeconfig(server, ca, &expired)),
@@ -418,7 +426,8 @@ fn what_keeps_an_agent_from_registering_is_found() {
         ("OCM2111", kubeconfig(&refused, ca, token)),
         // A name that no DNS server knows: RFC 6761.
         ("OCM2111", kubeconfig("https://hub.invalid:6443", ca, token)),
-        ("OCM2110", kubeconfig(cluster.server(), cluster.ca_pem(), token)),
+        ("OCM2113", kubeconfig(cluster.server(), cluster.ca_pem(), token)),
+        ("OCM2110", kubeconfig(cluster.server(), cluster.ca_pem(), elsewhere.trim())),
     ];
     for (id, kubeconfig) in faults {
         register_with(&kubeconfig);

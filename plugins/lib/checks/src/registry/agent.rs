@@ -212,7 +212,8 @@ pub(super) const CHECKS: &[Check] = &[
         page: Page {
             means: "The kubeconfig that the agent registers with is that of another hub: it has another UID, or, where it has none, \
                     neither the address nor the CA of the hub that was looked at. The latter may also be another way to the same hub, \
-                    as by a load balancer with a CA of its own; where the hub knows the cluster it is a warning.",
+                    as by a load balancer with a CA of its own: it is a warning where the hub knows the cluster, and where the \
+                    agent is refused at that address.",
             happens: "The line of another hub was pasted, or another hub's context was named.",
             mend: "Look at the other hub, or detach the cluster and join it to this one. Where it is another way to the same hub, \
                    nothing is wrong with it.",
@@ -682,10 +683,16 @@ fn bootstrap_hub(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             .advise("detach the cluster from the other hub before it joins this one"),
         _ => {
             // A load balancer has an address and an authority of its own. Where this hub knows the cluster, or its agent cannot
-            // have asked yet, other findings tell more; and those of which the agent's own hub told tell it of that one.
+            // have asked yet, or was refused where it asks, other findings tell more.
             let is_known = cluster.object.is_some() || !cluster.requests.is_empty();
+            let told_by_its_hub = [Reason::Unreachable, Reason::Tls, Reason::Unauthorized, Reason::Forbidden];
+            let answer = answered(facts, cluster, &agent, &told_by_its_hub);
+            let is_refused = matches!(answer, CredentialCheck::Refused(_));
             let text = format!("the agent may register at another hub, {server}");
-            let finding = if is_known || agent.is_stuck() { Finding::warning(text) } else { Finding::error(text) };
+            let finding = match is_known || agent.is_stuck() || is_refused {
+                true => Finding::warning(text),
+                false => Finding::error(text),
+            };
             let finding = Finding { unrelated: TOLD_BY_ITS_HUB.to_vec(), ..finding };
             finding.seen("neither address nor CA is the same, as with another hub or another way to the same one").advise(format!(
                 "if {server} leads to another hub, detach the cluster from that before it joins this one; if it leads to this one, \
