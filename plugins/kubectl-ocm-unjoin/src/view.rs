@@ -70,7 +70,7 @@ pub(crate) fn finish(
     request: &UnjoinRequest,
     unjoined: Unjoined,
 ) -> Result<Exit, Failure> {
-    let Unjoined { hub, operator, works, guest } = unjoined;
+    let Unjoined { hub, operator, works, guest, account_left } = unjoined;
     let cluster = seen.cluster().or(request.cluster.as_deref());
     let departure = operator.clone().unwrap_or_default();
     let mut members = Map::new();
@@ -80,6 +80,9 @@ pub(crate) fn finish(
     members.insert("namespaceKept".to_owned(), json!(departure.namespace_kept));
     members.insert("definitionsKept".to_owned(), json!([departure.definitions_kept, guest].concat()));
     members.insert("hubNamespaceKept".to_owned(), json!(hub.as_ref().and_then(|hub| hub.kept.clone())));
+    if let Some(namespace) = &account_left {
+        members.insert("accountMayBeLeft".to_owned(), json!({"namespace": namespace}));
+    }
     let detached = further.given.iter().map(Further::label).collect::<Vec<_>>();
     if !detached.is_empty() {
         members.insert("furtherHubsDetached".to_owned(), json!(detached));
@@ -96,8 +99,16 @@ pub(crate) fn finish(
         Some((many, Works::Keep)) => ui.tell(Event::note(kept(many, changes))),
         Some((_, Works::Delete)) | None => {}
     }
+    if let Some(namespace) = account_left {
+        ui.tell(Event::warning(format!(
+            "the managed cluster could not be reached: if `kubectl ocm join` has made the operator's account there, it stays, with a \
+             token that does not end; whoever reaches that cluster types kubectl delete namespace {namespace}"
+        )));
+    }
     match (&operator, seen.others, request.keep_operator) {
         (Some(_), ..) => {}
+        // Somebody has made another Klusterlet meanwhile, which was told.
+        (None, 0, false) => {}
         (None, _, true) => ui.tell(Event::note("the operator stays, as --keep-operator says")),
         (None, 1, _) => ui.tell(Event::note("the operator stays: there is another Klusterlet")),
         (None, others, _) => ui.tell(Event::note(format!("the operator stays: there are {others} other Klusterlets"))),

@@ -89,6 +89,8 @@ impl Done<'_> {
         view.document(members)?;
         let was = before.release().as_ref() == Some(release);
         match (changed, view.mode().changes()) {
+            // What it waited for was not reached: the error says it.
+            (false, _) if matches!(rolled_out, Some(Err(_))) => {}
             (false, _) => ui.tell(Event::note(format!("{who} is up to date with {release}: nothing was changed"))),
             (true, false) => {}
             (true, true) if was => {

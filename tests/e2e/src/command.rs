@@ -1,7 +1,7 @@
 //! Commands, and how they ended.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The command `kubectl ocm VERB` as it is in the sources now, against a cluster.
 ///
@@ -31,7 +31,29 @@ pub struct Said {
 ///
 /// When it cannot be started.
 pub fn run(command: &mut Command) -> Said {
-    let Output { status, stdout, stderr } = command.output().expect("the command starts");
+    said(command.output().expect("the command starts"))
+}
+
+/// Starts a command.
+///
+/// # Panics
+///
+/// When it cannot be started.
+pub fn start(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts")
+}
+
+/// Waits until a command has ended.
+///
+/// # Panics
+///
+/// When what it says cannot be read.
+pub fn ended(child: Child) -> Said {
+    said(child.wait_with_output().expect("it ends"))
+}
+
+fn said(output: Output) -> Said {
+    let Output { status, stdout, stderr } = output;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Said { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
 }

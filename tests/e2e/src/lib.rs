@@ -33,7 +33,7 @@ pub mod upgrade_support;
 mod wait;
 pub mod webhook_support;
 
-pub use command::{Said, VARYING, kubectl_ocm, run};
+pub use command::{Said, VARYING, ended, kubectl_ocm, run, start};
 pub(crate) use endpoint::get;
 pub use logs::log_lines;
 pub use objects::{object, resource_versions, settled, unchanged};

@@ -178,20 +178,32 @@ pub async fn cluster_info(hub: &Cluster) -> Result<Option<HubAddress>, Failure> 
 /// # Errors
 /// When the hub cannot be asked.
 pub async fn root_ca(hub: &Cluster) -> Result<Vec<Vec<u8>>, Failure> {
-    let Some(map) = public(hub, ROOT_CA).await? else { return Ok(Vec::new()) };
-    let pem = map.data.as_ref().and_then(|data| data.get("ca.crt"));
-    Ok(pem.and_then(|pem| certificate::from_pem(pem.as_bytes()).ok()).unwrap_or_default())
+    Ok(authority(public(hub, ROOT_CA).await?))
+}
+
+/// The same, where not to be allowed to read them is an error, too.
+///
+/// # Errors
+/// When the hub cannot be asked, or does not answer this user.
+pub(crate) async fn readable_root_ca(hub: &Cluster) -> Result<Vec<Vec<u8>>, Failure> {
+    Ok(authority(published_map(hub, ROOT_CA).await?))
+}
+
+fn authority(map: Option<ConfigMap>) -> Vec<Vec<u8>> {
+    let pem = map.as_ref().and_then(|map| map.data.as_ref()).and_then(|data| data.get("ca.crt"));
+    pem.and_then(|pem| certificate::from_pem(pem.as_bytes()).ok()).unwrap_or_default()
 }
 
 async fn public(hub: &Cluster, name: &str) -> Result<Option<ConfigMap>, Failure> {
-    let api: Api<ConfigMap> = Api::namespaced(hub.client.clone(), PUBLIC);
-    match api.get_opt(name).await {
-        Ok(found) => Ok(found),
-        Err(error) => {
-            let failure = hub.explain(format_args!("read {PUBLIC}/{name}"), error);
-            if failure.reason == Reason::Forbidden { Ok(None) } else { Err(failure) }
-        }
+    match published_map(hub, name).await {
+        Err(failure) if failure.reason == Reason::Forbidden => Ok(None),
+        found => found,
     }
+}
+
+async fn published_map(hub: &Cluster, name: &str) -> Result<Option<ConfigMap>, Failure> {
+    let api: Api<ConfigMap> = Api::namespaced(hub.client.clone(), PUBLIC);
+    api.get_opt(name).await.map_err(|error| hub.explain(format_args!("read {PUBLIC}/{name}"), error))
 }
 
 /// Takes certificates out of a ConfigMap `cluster-info` as the API server answers it. Only parses.

@@ -15,7 +15,7 @@ use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::manifests::apply_client_side;
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
+use e2e_tests::{Said, ended, kubectl_ocm, object, run, start, until_within};
 use serde_json::{Value, json};
 
 /// How long agents may take to start or to end: a pod that is asked to end while it starts gets half a minute alone for that.
@@ -317,7 +317,35 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
     flags.push("--wait".to_owned());
     let said = join(&cluster, "sides", &flags);
     assert_eq!(said.code, Some(0), "{said:?}");
-    let said = unjoin(&cluster, &["--yes", &hub_access(hub)]);
+    // Somebody makes another Klusterlet while this one goes: that needs the operator.
+    let patch = |kind: &str, name: &str, patch: &str| {
+        cluster.kubectl(&["patch", kind, name, "--type=merge", "--patch", patch]).expect("it is patched");
+    };
+    let own = cluster.kubectl(&["get", "klusterlet", "klusterlet", "--output=jsonpath={.metadata.finalizers}"]);
+    let mut finalizers: Vec<String> = serde_json::from_str(&own.expect("it is there")).expect("JSON");
+    finalizers.push("example.com/held".to_owned());
+    patch("klusterlet", "klusterlet", &json!({"metadata": {"finalizers": finalizers}}).to_string());
+    let leaves = start(kubectl_ocm("unjoin", cluster.kubeconfig()).args(["--yes", &hub_access(hub)]));
+    until_within(SLOW, "only the finalizer of somebody else is left", String::new, || {
+        let left = cluster.kubectl(&["get", "klusterlet", "klusterlet", "--output=jsonpath={.metadata.finalizers}"]);
+        left.is_ok_and(|left| left.trim() == r#"["example.com/held"]"#)
+    });
+    apply_client_side(
+        &cluster,
+        "second",
+        &json!({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet",
+            "metadata": {"name": "second"}, "spec": {"clusterName": "second", "namespace": "second-agents"}}),
+    );
+    patch("klusterlet", "klusterlet", r#"{"metadata":{"finalizers":null}}"#);
+    let said = ended(leaves);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let told = "somebody has made Klusterlet \"second\" meanwhile: the operator stays";
+    assert!(said.stderr.contains(told), "{said:?}");
+    assert!(cluster.kubectl(&["get", "deployment", "klusterlet", "--namespace=open-cluster-management"]).is_ok());
+    // What has gone cannot be named again, and it is told where its hub may still know it.
+    let said = unjoin(&cluster, &["sides", "--yes"]);
+    assert!(said.code == Some(3) && said.stderr.contains("kubectl ocm detach sides"), "{said:?}");
+    let said = unjoin(&cluster, &["second", "--yes"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     nothing_stays(&cluster, &before.0);
     nothing_stays(hub, &before.1);
@@ -585,6 +613,8 @@ fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let said = unjoin(&host, &["guest", "--yes", &access]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("the operator stays: there is another Klusterlet"), "{said:?}");
+    let account = "the operator's account goes last, with its namespace \"klusterlet-hosted-guest\"";
+    assert!(said.stderr.contains(account), "{said:?}");
     assert!(!has(&guest, "configmap", "w"));
     nothing_stays(&guest, &before.1);
     let host_on_hub =

@@ -57,12 +57,19 @@ pub(super) async fn account(
     dry_run: DryRun,
     each: &dyn Fn(&Applied),
 ) -> Result<(), Failure> {
+    let Some(uid) = own_namespace(guest, known).await? else { return Ok(()) };
+    each(&remove::known(guest, &rules::namespace(known.name()), &uid, Dependents::Usual, dry_run).await?);
+    Ok(())
+}
+
+/// The UID of the namespace with the account that a join has made for the operator, if there is one.
+///
+/// # Errors
+/// The failure of a request.
+pub(super) async fn own_namespace(guest: &Cluster, known: &Known) -> Result<Option<String>, Failure> {
     let name = known.name();
     let api: Api<Namespace> = Api::all(guest.client.clone());
     let found = api.get_metadata_opt(name).await;
     let found = found.map_err(|error| guest.explain(format_args!("read namespace {name:?}"), error))?;
-    let Some(found) = found.map(|found| found.metadata).filter(is_ours) else { return Ok(()) };
-    let uid = found.uid.as_deref().unwrap_or_default();
-    each(&remove::known(guest, &rules::namespace(name), uid, Dependents::Usual, dry_run).await?);
-    Ok(())
+    Ok(found.map(|found| found.metadata).filter(is_ours).and_then(|found| found.uid))
 }

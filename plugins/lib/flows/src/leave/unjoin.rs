@@ -111,6 +111,8 @@ pub struct Unjoined {
     pub works: Option<(usize, Works)>,
     /// Definitions that stay on the managed cluster of a hosted Klusterlet.
     pub guest: Vec<String>,
+    /// The namespace on the managed cluster of a hosted Klusterlet, which could not be reached, that may hold the operator's account.
+    pub account_left: Option<String>,
 }
 
 impl Seen {
@@ -193,7 +195,13 @@ pub async fn see(
     narrator.tell(Event::now(format!("looking at {}", managed.label())));
     let all = all_known(managed).await?;
     let label = managed.label();
-    let known = rules::choose(&all, request.cluster.as_deref(), request.klusterlet.as_deref(), &label)?.cloned();
+    // A run that was killed may have taken the Klusterlet away, and not yet its cluster.
+    let begun = |failure: Failure| match &request.cluster {
+        Some(cluster) if failure.reason == Reason::Refused => failure.hint(Remedy::Detach(cluster.clone())),
+        _ => failure,
+    };
+    let known = rules::choose(&all, request.cluster.as_deref(), request.klusterlet.as_deref(), &label);
+    let known = known.map_err(begun)?.cloned();
     let others = all.len() - usize::from(known.is_some());
     if request.leaving.dry_run == DryRun::No {
         narrator.tell(Event::now("checking your rights"));
@@ -426,7 +434,7 @@ pub(crate) async fn is_hub_at(hub: &Cluster, known: &HubAddress) -> Result<bool,
         Likeness::OtherAddress if known.uid.is_some() && wanted.uid.is_some() => true,
         // Several hubs can be behind one authority, but not behind the one that a cluster has made for itself.
         Likeness::OtherAddress => {
-            let own = address::root_ca(hub).await?;
+            let own = address::readable_root_ca(hub).await?;
             !known.ca.is_empty() && known.ca.iter().all(|certificate| own.contains(certificate))
         }
         Likeness::OtherCa | Likeness::OtherHub => false,
@@ -511,6 +519,16 @@ pub async fn unjoin(
     if let (Some(hub), Some(held)) = (hub, &seen.held) {
         hub::drain(hub, held, leaving, narrator, each).await?;
     }
+    if let (Some(guest), Some(known), DryRun::No) = (&seen.guest, &seen.known, leaving.dry_run)
+        && guest::own_namespace(guest, known).await?.is_some()
+    {
+        // With the Klusterlet goes what leads there.
+        narrator.tell(Event::note(format!(
+            "on the managed cluster the operator's account goes last, with its namespace {:?}: if this run is interrupted, see that \
+             it does",
+            known.name()
+        )));
+    }
     if let Some(known) = &seen.known {
         klusterlet(managed, known, seen, leaving, narrator, each).await?;
     }
@@ -525,11 +543,11 @@ pub async fn unjoin(
                 guest::account(guest, known, leaving.dry_run, each).await?;
             }
         }
-        (None, true) => {}
+        (None, true) => unjoined.account_left = seen.known.as_ref().map(|known| known.name().to_owned()),
         (None, false) => unjoined.works = works(managed, seen, request, narrator, each).await?,
     }
     if seen.operator_goes(request) {
-        unjoined.operator = Some(operator(managed, seen, leaving, narrator, each).await?);
+        unjoined.operator = operator(managed, seen, leaving, narrator, each).await?;
     }
     if let (Some(hub), Some(held)) = (hub, &seen.held) {
         unjoined.hub = Some(hub::residue(hub, held, leaving, narrator, each).await?);
@@ -597,7 +615,7 @@ async fn space_gone(
     let still = apply::read(managed, &manifest).await?.filter(|found| found["metadata"]["uid"] == uid);
     if still.is_some_and(|found| found["metadata"]["deletionTimestamp"].is_null()) {
         if space != known.agents() {
-            let why = "the operator has left it, which other agents may need".to_owned();
+            let why = "agents of other Klusterlets may need it".to_owned();
             each(&row(manifest, Outcome::Kept(why)));
             return Ok(());
         }
@@ -696,7 +714,9 @@ async fn by_hand(
     for manifest in rules::rights_of_agents(known.name()) {
         delete(managed, &manifest, DryRun::No, each).await?;
     }
-    for (space, uid) in spaces {
+    // As the operator: add-ons of a Klusterlet on another cluster are there, too. Upstream: `hasActiveKlusterletAgentNamespaces`.
+    let is_shared = !observe::other_agents(managed, Some(known.name())).await?.is_empty();
+    for (space, uid) in spaces.iter().filter(|(space, _)| !is_shared || space != namespaces::AGENT_ADDON) {
         remove::known(managed, &rules::namespace(space), uid, Dependents::Usual, DryRun::No).await?;
     }
     Ok(())
@@ -874,15 +894,33 @@ async fn find(cluster: &Cluster, object: &AppliedManifestResourceMeta) -> Result
     }
 }
 
-/// Deletes the operator, and what only it needed.
+/// A Klusterlet that somebody has made since the one that was looked at is gone: it needs the operator.
+async fn made_meanwhile(managed: &Cluster, dry_run: DryRun) -> Result<Option<String>, Failure> {
+    if dry_run != DryRun::No {
+        return Ok(None);
+    }
+    let api: Api<Klusterlet> = Api::all(managed.client.clone());
+    let listed = api.list_metadata(&ListParams::default().limit(1)).await.map(|list| list.items);
+    let found = or_nothing(listed.map_err(|error| managed.explain("list Klusterlets", error)))?;
+    Ok(found.into_iter().next().and_then(|one| one.metadata.name))
+}
+
+/// Deletes the operator, and what only it needed; none: it stays, because somebody has made another Klusterlet.
 async fn operator(
     managed: &Cluster,
     seen: &Seen,
     leaving: Leaving,
     narrator: &dyn Narrator,
     each: &dyn Fn(&Applied),
-) -> Result<Departure, Failure> {
+) -> Result<Option<Departure>, Failure> {
     let dry_run = leaving.dry_run;
+    let stays = |name: &str, what: &str| {
+        narrator.tell(Event::warning(format!("somebody has made Klusterlet {name:?} meanwhile: {what}")));
+    };
+    if let Some(name) = made_meanwhile(managed, dry_run).await? {
+        stays(&name, "the operator stays");
+        return Ok(None);
+    }
     if let Some(uid) = &seen.operator {
         narrator.tell(Event::now(format!("{} the operator", leaving.verb())));
         each(&remove::known(managed, &rules::operator(), uid, Dependents::Usual, dry_run).await?);
@@ -899,15 +937,24 @@ async fn operator(
             rights_left(managed, &klusterlet, narrator, each).await?;
         }
     }
+    const LEFT: &str = "what is left of the operator stays; `kubectl ocm join` again puts back what it lacks";
+    if let Some(name) = made_meanwhile(managed, dry_run).await? {
+        stays(&name, LEFT);
+        return Ok(None);
+    }
     for manifest in rules::of_operator(seen.beside_hub) {
         delete(managed, &manifest, dry_run, each).await?;
     }
     let mut departure = Departure::default();
     definitions(managed, false, seen, leaving, &mut departure, each).await?;
+    if let Some(name) = made_meanwhile(managed, dry_run).await? {
+        stays(&name, LEFT);
+        return Ok(None);
+    }
     if !seen.beside_hub {
         departure.namespace_kept = operators_namespace(managed, Operator::Klusterlet, leaving, narrator, each).await?;
     }
-    Ok(departure)
+    Ok(Some(departure))
 }
 
 /// Deletes the rights of the agents of a Klusterlet that is gone. Its operator has deleted them, and may have applied them once
