@@ -80,6 +80,7 @@ fn of_pipeline<T>(shown: &Shown<'_>, form: impl FnOnce(&Outcome<'_>) -> T) -> T 
         unknown: Vec::new(),
         unseen: if *fail_on == FailOn::Never { Vec::new() } else { unseen.collect() },
         skipped: Vec::new(),
+        suppressed: report.suppressed.iter().map(|suppressed| &suppressed.finding).collect(),
     })
 }
 

@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 const KIND: &str = "TroubleshootBundle";
 /// How many objects a bundle may have: small ones take more room when they are read than in the file.
 const MOST: usize = 200_000;
+/// How many JSON objects there may be in it: one of them is made of several.
+const VALUES: usize = 6 * MOST;
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -102,6 +104,7 @@ fn of_hub(hub: &HubSide) -> usize {
         + length(&hub.webhooks)
         + length(&hub.serving)
         + length(&hub.admission)
+        + length(&hub.conversions)
         + length(&hub.clusters)
         + length(&hub.requests)
         + hub.dropped_requests.len()
@@ -116,7 +119,27 @@ fn of_hub(hub: &HubSide) -> usize {
 
 fn of_managed(managed: &ManagedSide) -> usize {
     let agents = managed.agents.iter().map(|agent| 1 + length(&agent.deployments) + length(&agent.leases));
-    length(&managed.leases) + length(&managed.klusterlets) + length(&managed.terminating) + agents.sum::<usize>()
+    length(&managed.leases)
+        + length(&managed.klusterlets)
+        + length(&managed.terminating)
+        + length(&managed.applied_works)
+        + length(&managed.admins)
+        + agents.sum::<usize>()
+}
+
+/// How many JSON objects a text has, before any is made of it: empty ones take far more room than their two characters.
+fn values(text: &[u8]) -> usize {
+    let (mut is_string, mut is_escaped, mut count) = (false, false, 0);
+    for byte in text {
+        match (is_string, byte) {
+            (true, _) if is_escaped => is_escaped = false,
+            (true, b'\\') => is_escaped = true,
+            (_, b'"') => is_string = !is_string,
+            (false, b'{') => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// Whether a text is a bundle.
@@ -132,15 +155,18 @@ pub(crate) fn read(name: &str, text: &[u8]) -> Result<Snapshot, Failure> {
             .because(error)
             .hint("write one with: kubectl ocm troubleshoot CLUSTER --bundle FILE")
     };
+    const SMALL: &str = "bundles of single clusters are small: kubectl ocm troubleshoot CLUSTER --bundle FILE";
+    let count = values(text);
+    if count > VALUES {
+        return Err(failed(&format!("it has {count} values, and at most {VALUES} are read")).hint(SMALL));
+    }
     let kept: Kept = serde_json::from_slice(text).map_err(|error| not_ours(&error))?;
     if kept.snapshot.format > FORMAT {
         let newer = format!("it has format {}, and this program reads up to {FORMAT}", kept.snapshot.format);
         return Err(not_ours(&newer));
     }
     if let Some(why) = has_many(&kept.snapshot) {
-        return Err(
-            failed(&why).hint("bundles of single clusters are small: kubectl ocm troubleshoot CLUSTER --bundle FILE")
-        );
+        return Err(failed(&why).hint(SMALL));
     }
     Ok(kept.snapshot)
 }

@@ -103,6 +103,7 @@ fn outcome<'a>(report: &'a Report, fail_on: FailOn, counts: &'a dyn Fn(&Finding)
         unknown: if fail_on == FailOn::Never { Vec::new() } else { unknown.collect() },
         unseen: Vec::new(),
         skipped: report.skipped.iter().map(|skipped| (skipped.ids.as_slice(), skipped.why.as_str())).collect(),
+        suppressed: report.suppressed.iter().map(|suppressed| &suppressed.finding).collect(),
     }
 }
 

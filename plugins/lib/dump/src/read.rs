@@ -225,6 +225,8 @@ struct Tree {
     stores: BTreeMap<String, Store>,
     files: usize,
     read: u64,
+    /// How many objects are kept.
+    objects: usize,
     links: usize,
     unreadable: usize,
     /// Which was the first that could not be read, and why.
@@ -336,6 +338,7 @@ impl Tree {
         let root = parts[..root].join("/");
         if let Place::Log(name) = place {
             let text = end(reader).map_err(|error| self.failure(format!("{path}: {error}")))?;
+            self.takes(text.len())?;
             self.store(root).add_log(name, text);
             return Ok(());
         }
@@ -345,10 +348,7 @@ impl Tree {
             self.unread(&path, &too_large());
             return Ok(());
         }
-        self.read += text.len() as u64;
-        if self.read > READ {
-            return Err(self.failure(format!("its objects are more than {} MiB, the most that is read", READ >> 20)));
-        }
+        self.takes(text.len())?;
         if place == Place::Timestamp {
             self.store(root).times.take_timestamp(&String::from_utf8_lossy(&text));
             return Ok(());
@@ -356,16 +356,30 @@ impl Tree {
         match documents(&text) {
             Ok(documents) => {
                 let store = self.store(root);
+                let before = store.len();
                 for document in documents {
                     store.add(document, &place);
                 }
+                self.objects += store.len().saturating_sub(before);
             }
             Err(why) => self.unread(&path, &why),
         }
-        if self.stores.values().map(Store::len).sum::<usize>() > OBJECTS {
+        if self.objects > OBJECTS {
             return Err(self.failure(format!("it has more than {OBJECTS} objects")));
         }
         Ok(())
+    }
+
+    /// Counts what is kept of files.
+    fn takes(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.read += bytes as u64;
+        match self.read > READ {
+            true => {
+                Err(self
+                    .failure(format!("its objects and logs are more than {} MiB, the most that is read", READ >> 20)))
+            }
+            false => Ok(()),
+        }
     }
 
     fn store(&mut self, root: String) -> &mut Store {
@@ -446,6 +460,7 @@ mod tests {
 
     use super::*;
     use crate::kind::{CLUSTERS, KLUSTERLETS, LEASES};
+    use crate::layout::LogName;
     use crate::open::open;
 
     const HUB: &str = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: cluster.open-cluster-management.io/v1\n  kind: \
@@ -600,6 +615,18 @@ mod tests {
         let mut tree = Tree { read: READ, ..Tree::default() };
         let place = || (Place::Plain, 0);
         assert!(tree.file(&["a.yaml"], place(), &mut CLUSTER.as_bytes()).unwrap_err().to_string().contains("256 MiB"));
+        let mut tree = Tree { read: READ, ..Tree::default() };
+        let log =
+            LogName { namespace: "n".to_owned(), pod: "p".to_owned(), container: "c".to_owned(), is_previous: false };
+        let whole = tree.file(&["current.log"], (Place::Log(log), 0), &mut &b"a line\n"[..]);
+        assert!(whole.unwrap_err().to_string().contains("256 MiB"), "logs are kept, too");
+        let mut tree = Tree { objects: OBJECTS, ..Tree::default() };
+        assert!(
+            tree.file(&["a.yaml"], place(), &mut CLUSTER.as_bytes())
+                .unwrap_err()
+                .to_string()
+                .contains("200000 objects")
+        );
         let mut tree = Tree::default();
         tree.file(&["a.yaml"], place(), &mut io::repeat(b' ').take(LARGEST + 1)).unwrap();
         assert!(tree.first.unwrap().contains("larger than 64 MiB"));
