@@ -6,7 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::{annotations, identity, labels, namespaces, secrets};
-use ocm_api::operator::{KubeConfigSecret, RegistrationAuthType};
+use ocm_api::operator::{
+    BootstrapKubeConfigsType, FeatureGateMode, KubeConfigSecret, LocalSecretsConfig, RegistrationAuthType,
+};
 use ocm_api::{ClusterManager, Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::{Request, State};
@@ -458,18 +460,32 @@ impl Agent<'_> {
         self.klusterlet.mode().is_hosted()
     }
 
-    /// Whether it has a list of hubs to register with, one after the other: then its Secrets have other names. Upstream: the
-    /// feature gate MultipleHubs.
+    /// Whether it has a list of hubs to register with, one after the other: then its Secrets have other names. Upstream:
+    /// `klusterletConfig.populateBootstrap`.
     pub(crate) fn has_several_hubs(&self) -> bool {
         !self.listed().is_empty()
     }
 
     /// The Secrets of those hubs.
     pub(crate) fn listed(&self) -> &[KubeConfigSecret] {
-        let registration = self.klusterlet.spec.registration_configuration.as_ref();
-        let listed = registration.and_then(|registration| registration.bootstrap_kube_configs.as_ref());
-        let listed = listed.and_then(|listed| listed.local_secrets.as_ref());
+        let listed = self.hubs_of_spec().filter(|_| self.has_gate_of_hubs());
         listed.map(|listed| listed.kube_config_secrets.as_slice()).unwrap_or_default()
+    }
+
+    /// The list of hubs, whether or not it has an effect.
+    pub(crate) fn hubs_of_spec(&self) -> Option<&LocalSecretsConfig> {
+        let registration = self.klusterlet.spec.registration_configuration.as_ref()?;
+        let listed = registration.bootstrap_kube_configs.as_ref()?;
+        listed.local_secrets.as_ref().filter(|_| listed.type_ == BootstrapKubeConfigsType::LocalSecrets)
+    }
+
+    /// Whether such a list has an effect: the feature gate MultipleHubs, which is off by default. Upstream: `FeatureGateEnabled`
+    /// takes the first entry of that name, and knows no AllAlpha.
+    pub(crate) fn has_gate_of_hubs(&self) -> bool {
+        let registration = self.klusterlet.spec.registration_configuration.iter();
+        let mut gates = registration.flat_map(|registration| &registration.feature_gates);
+        let gate = gates.find(|gate| gate.feature == "MultipleHubs");
+        gate.is_some_and(|gate| gate.mode == Some(FeatureGateMode::Enable))
     }
 
     /// Whether it works with another hub address or proxy than it registers with: then it registers anew. None: there are no

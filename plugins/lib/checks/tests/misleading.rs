@@ -985,6 +985,95 @@ fn an_agent_that_has_turned_to_another_hub_of_its_list_is_well() {
 }
 
 #[test]
+fn a_list_of_hubs_counts_where_the_operator_takes_it() {
+    let registration = |gates: Value, kind: &str, names: &[&str]| {
+        let names: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        parse(json!({"featureGates": gates,
+            "bootstrapKubeConfigs": {"type": kind, "localSecretsConfig": {"kubeConfigSecrets": names}}}))
+    };
+    let on = || json!([{"feature": "MultipleHubs", "mode": "Enable"}]);
+    let told = |registration| {
+        let mut snapshot = healthy();
+        waiting(&mut snapshot, None);
+        read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.registration_configuration = registration;
+        found(&snapshot, 2122).map(|finding| (finding.severity, finding.evidence[0].clone()))
+    };
+    let both = ["one", "two"];
+    assert_eq!(told(registration(on(), "LocalSecrets", &both)), None);
+    let short = |count| {
+        Some((
+            Severity::Error,
+            format!("Secrets that are listed: {count}; the agent does not start with less than two"),
+        ))
+    };
+    assert_eq!(told(registration(on(), "LocalSecrets", &["one"])), short(1));
+    assert_eq!(told(registration(on(), "LocalSecrets", &[])), short(0));
+    assert_eq!(told(registration(on(), "None", &both)), short(0));
+    assert_eq!(told(parse(json!({"featureGates": on()}))), short(0));
+    // No gate of that name: AllAlpha is none that the operator knows.
+    let off = Some((Severity::Warning, "the feature gate MultipleHubs is off".to_owned()));
+    assert_eq!(told(registration(json!([]), "LocalSecrets", &both)), off);
+    assert_eq!(told(registration(json!([{"feature": "AllAlpha", "mode": "Enable"}]), "LocalSecrets", &both)), off);
+    // What it registers with is then the usual Secret, and missed.
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, None);
+    agent(&mut snapshot).bootstrap = Observed::Read(None);
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.registration_configuration =
+        registration(json!([]), "LocalSecrets", &both);
+    assert!(found(&snapshot, 2107).is_some());
+}
+
+#[test]
+fn namespaces_of_others_explain_nothing_of_an_agent() {
+    let gone = |name: &str| parse(json!({"name": name, "since": OLD}));
+    let mut snapshot = healthy();
+    let names = ["open-cluster-management-observability", "open-cluster-management-hub"];
+    on_managed(&mut snapshot).terminating = Observed::Read(names.iter().map(|name| gone(name)).collect());
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+    // That of add-ons is told, and is not why the agent does not run.
+    on_managed(&mut snapshot).terminating = Observed::Read(vec![gone("open-cluster-management-agent-addon")]);
+    read(&mut agent(&mut snapshot).deployments)[0].replicas = 0;
+    let causes = |snapshot: &Snapshot| -> Vec<u16> {
+        judge(snapshot, &[]).findings.iter().map(|finding| finding.id.0).collect()
+    };
+    assert_eq!(causes(&snapshot), [2106, 6104]);
+    on_managed(&mut snapshot).terminating = Observed::Read(vec![gone("open-cluster-management-agent")]);
+    assert_eq!(causes(&snapshot), [6104]);
+}
+
+#[test]
+fn a_grpc_server_needs_a_name_that_its_certificate_is_made_for() {
+    let told = |exposure: Value, service: Option<Value>| {
+        let mut snapshot = healthy();
+        offers_grpc(&mut snapshot, 0, "open-cluster-management-hub");
+        let hub = on_hub(&mut snapshot);
+        read(&mut hub.managers)[0].spec.server_configuration = parse(json!({"endpointsExposure": [exposure]}));
+        hub.grpc_service = Observed::Read(service.map(parse));
+        found(&snapshot, 1112).map(|finding| (finding.severity, finding.summary))
+    };
+    let none = || Some((Severity::Warning, "the hub's gRPC server has no address for agents".to_owned()));
+    assert_eq!(
+        told(json!({"protocol": "grpc", "grpc": {"type": "hostname", "hostname": {"host": "hub.example"}}}), None),
+        None
+    );
+    assert_eq!(
+        told(json!({"protocol": "grpc", "grpc": {"type": "hostname", "hostname": {"host": " "}}}), None),
+        none()
+    );
+    assert_eq!(
+        told(json!({"protocol": "grpc", "grpc": {"type": "route", "route": {"host": "hub.example"}}}), None),
+        none()
+    );
+    assert_eq!(told(json!({"protocol": "grpc"}), None), none());
+    let balanced = || json!({"protocol": "grpc", "grpc": {"type": "loadBalancer"}});
+    let (severity, text) = told(balanced(), None).expect("its Service is missing");
+    assert!(severity == Severity::Error && text.contains("Service") && text.contains("is missing"), "{text}");
+    let service = json!({"namespace": "open-cluster-management-hub", "name": "cluster-manager-grpc-server",
+        "type": "LoadBalancer", "addresses": ["192.0.2.1"]});
+    assert_eq!(told(balanced(), Some(service)), None);
+}
+
+#[test]
 fn a_hub_that_has_accepted_a_cluster_ahead_does_not_wait_for_its_agent() {
     let mut ahead = healthy();
     ahead.managed = None;

@@ -133,6 +133,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2117),
             Id(2119),
             Id(2121),
+            Id(2122),
             Id(2126),
             Id(2204),
             Id(6103),

@@ -195,17 +195,19 @@ fn requests_say_what_they_are(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outco
 fn agents_are_no_admins(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     // Other operators may have come into the operator's namespace.
     let own = |admin: &AdminFacts| {
-        (admin.namespace == namespaces::OPERATOR && admin.name == operators::KLUSTERLET)
+        (admin.namespace == namespaces::OPERATOR && [operators::KLUSTERLET, "*"].contains(&admin.name.as_str()))
             || managed.agents.iter().any(|agent| agent.namespace == admin.namespace)
     };
     let admins = managed.admins.read().into_iter().flatten().filter(|admin| own(admin));
     let findings = admins.take(SHOWN).map(|AdminFacts { binding, namespace, name }| {
-        Finding::warning(format!(
-            "service account {namespace}/{name} of the agents may do everything on the managed cluster"
-        ))
-        .on(Side::Managed, "ClusterRoleBinding", None, binding)
-        .because("somebody has bound it to cluster-admin, so that works of every kind can be applied")
-        .run(Side::Managed, "kubectl describe clusterrolebinding/{}", &[binding])
+        let who = match name.as_str() {
+            "*" => format!("every service account of namespace {namespace}, of the agents,"),
+            name => format!("service account {namespace}/{name} of the agents"),
+        };
+        Finding::warning(format!("{who} may do everything on the managed cluster"))
+            .on(Side::Managed, "ClusterRoleBinding", None, binding)
+            .because("somebody has bound it to cluster-admin, so that works of every kind can be applied")
+            .run(Side::Managed, "kubectl describe clusterrolebinding/{}", &[binding])
     });
     Outcome::of(findings.collect())
 }

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::Klusterlet;
 use ocm_api::conditions::{self, managed_cluster};
-use ocm_api::names::{annotations, finalizers};
+use ocm_api::names::{annotations, finalizers, namespaces};
 
 use super::next::operator;
 use super::subject::agent;
@@ -267,8 +267,14 @@ fn nothing_left_behind(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
 }
 
 fn agent_namespace_removed(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
+    // Add-ons, and a hub on the same cluster, have namespaces of like names.
+    let shared = [namespaces::OPERATOR, namespaces::AGENT_ADDON];
+    let is_agents = |name: &str| managed.agents.iter().any(|agent| agent.namespace == name);
     let stuck = managed.terminating.read().into_iter().flatten();
+    let stuck = stuck.filter(|namespace| shared.contains(&namespace.name.as_str()) || is_agents(&namespace.name));
     let stuck = stuck.filter(|namespace| namespace.since.as_ref().is_some_and(|since| is_old(facts, since)));
+    // The namespace of one agent explains nothing of another one, and that of add-ons nothing of any.
+    let is_apart = |name: &str| name == namespaces::AGENT_ADDON || (is_agents(name) && managed.agents.len() > 1);
     Outcome::of(
         stuck
             .map(|namespace| {
@@ -277,6 +283,7 @@ fn agent_namespace_removed(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome 
                 let finding = Finding::error(format!("namespace {name} of the agents is being removed since {since}"))
                     .on(Side::Managed, "Namespace", None, name);
                 let finding = namespace.messages.iter().fold(finding, Finding::seen);
+                let finding = if is_apart(name) { finding.apart() } else { finding };
                 finding
                     .because("an object in it has a finalizer, or an API service does not answer")
                     .run(Side::Managed, "kubectl get namespace/{} -o yaml", &[name])

@@ -2,12 +2,12 @@
 
 use jiff::SignedDuration;
 use ocm_api::conditions::{self, managed_cluster};
-use ocm_api::names::taints;
+use ocm_api::names::{namespaces, taints};
 
 use super::next::{look_at_both, requests};
 use super::subject::{has_joined, staying};
 use super::{Category, Check, Input, Page, Rule};
-use crate::facts::{Cluster, Facts};
+use crate::facts::{Cluster, Facts, namespace_of, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, Side};
 use crate::{suppress, text};
@@ -158,15 +158,15 @@ fn taints_current(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         return Outcome::Pass;
     }
     let names = text::list(left.iter().map(|taint| &taint.key));
+    let manager = facts.snapshot.hub.as_ref().and_then(|hub| own_manager(hub.managers.read()?));
+    let name = manager.and_then(|manager| manager.metadata.name.as_deref()).unwrap_or("cluster-manager");
+    let (controller, namespace) =
+        (format!("{name}-registration-controller"), manager.map_or(namespaces::HUB, namespace_of));
     let finding = Finding::warning(format!("placements pass the cluster over, though it is well: taint {names}"))
         .on(Side::Hub, "ManagedCluster", None, cluster.name)
         .seen(format!("Available since {}", facts.ago(since)))
         .because("the hub's registration controller cannot take it away, or somebody has set it by hand")
-        .run(
-            Side::Hub,
-            "kubectl logs deployment/cluster-manager-registration-controller -n open-cluster-management-hub --tail=50",
-            &[],
-        )
+        .run(Side::Hub, "kubectl logs deployment/{} -n {} --tail=50", &[&controller, namespace])
         .run(Side::Hub, "kubectl edit managedcluster/{}", &[cluster.name]);
     Outcome::Found(vec![finding])
 }

@@ -3,13 +3,13 @@
 use jiff::SignedDuration;
 use ocm_api::ClusterManager;
 use ocm_api::names::namespaces;
-use ocm_api::operator::{EndpointProtocol, EndpointType, RegistrationAuthType};
+use ocm_api::operator::{Endpoint, EndpointProtocol, EndpointType, RegistrationAuthType};
 use ocm_core::install::health;
 
 use super::next::{RESTART, hub_operator};
 use super::subject::of_manager;
 use super::{Category, Check, Input, Page, Rule};
-use crate::facts::{Facts, namespace_of, own_manager};
+use crate::facts::{Facts, is_own_manager, namespace_of, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, ServiceFacts, Side, WebhookFacts};
 use crate::text;
@@ -31,7 +31,8 @@ pub(super) const CHECKS: &[Check] = &[
         page: Page {
             means: "The ClusterManager lists the driver grpc, and the server that agents of this driver dial is missing, has no \
                     address that its certificate is made for, or waits for its load balancer.",
-            happens: "serverConfiguration or its endpointsExposure is missing; the protocol of the exposure is not grpc; the cluster \
+            happens: "serverConfiguration or its endpointsExposure is missing; the protocol of the exposure is not grpc, or it names \
+                      no host, or a route, for which the operator makes no certificate; the cluster \
                       provides no load balancers, so that Service cluster-manager-grpc-server gets no address and its certificate \
                       is not made.",
             mend: "Set serverConfiguration.endpointsExposure with protocol grpc and the host name that agents dial, without a port. \
@@ -140,14 +141,31 @@ fn not_exposed(hub: &HubSide, manager: &ClusterManager) -> Option<Finding> {
             .because("its certificate is valid for the name of its Service alone, which other clusters do not dial");
         return Some(about(finding));
     }
-    let is_balanced = |one: &&ocm_api::operator::EndpointExposure| {
-        one.grpc.as_ref().is_some_and(|endpoint| endpoint.type_ == EndpointType::LoadBalancer)
+    // Upstream: `GRPCServerHostNames`.
+    let endpoints = || exposures.iter().filter_map(|one| one.grpc.as_ref());
+    let is_balanced = endpoints().any(|endpoint| endpoint.type_ == EndpointType::LoadBalancer);
+    let is_named = |endpoint: &Endpoint| {
+        let host = endpoint.hostname.as_ref().map(|hostname| hostname.host.trim());
+        endpoint.type_ == EndpointType::Hostname && host.is_some_and(|host| !host.is_empty())
     };
+    if !is_balanced && !endpoints().any(is_named) {
+        let finding = Finding::warning("the hub's gRPC server has no address for agents")
+            .seen("no entry of endpointsExposure with protocol grpc has a host name or a load balancer")
+            .because("the certificate of the server is made for such names alone, and not for that of a route");
+        return Some(about(finding));
+    }
     // That of another hub tells nothing of this one.
-    let service = hub.grpc_service.read().and_then(Option::as_ref);
-    let service = service.filter(|service| service.name == server && service.namespace == own);
-    let ServiceFacts { namespace, name: service, addresses, .. } =
-        service.filter(|_| exposures.iter().any(is_balanced))?;
+    let read = hub.grpc_service.read().filter(|_| is_balanced)?;
+    let Some(service) = read else {
+        let managers = hub.managers.read().map(Vec::as_slice).unwrap_or_default();
+        let finding =
+            Finding::error("the Service of the hub's gRPC server, which is to have a load balancer, is missing")
+                .seen(format!("there is no Service {server} in namespace {own}, and no certificate is made without it"))
+                .because("somebody has deleted it, or the operator has not made it yet");
+        return is_own_manager(managers, manager).then(|| about(finding));
+    };
+    let is_its = service.name == server && service.namespace == own;
+    let ServiceFacts { namespace, name: service, addresses, .. } = Some(service).filter(|_| is_its)?;
     addresses.is_empty().then(|| {
         Finding::error("the hub's gRPC server waits for its load balancer")
             .on(Side::Hub, "Service", Some(namespace), service)

@@ -1,7 +1,7 @@
 //! 212x: settings of Klusterlets that the API server takes and that do not do what was meant.
 
 use ocm_api::conditions::{self, klusterlet};
-use ocm_api::operator::{FeatureGateMode, KlusterletMode, LocalSecretsConfig, RegistrationAuthType};
+use ocm_api::operator::{KlusterletMode, RegistrationAuthType};
 use ocm_core::duration::human;
 
 use super::subject::agent;
@@ -55,17 +55,19 @@ pub(super) const CHECKS: &[Check] = &[
         slug: "hubs-in-turn",
         title: "an agent with several hubs can turn to the next one, and does so late enough",
         category: Category::Join,
-        severity: Severity::Warning,
+        severity: Severity::Error,
         inputs: &[Input::Klusterlets],
         after: &[],
         rule: Rule::Cluster(hubs_in_turn),
         page: Page {
-            means: "The Klusterlet lists the kubeconfigs of several hubs. Either the list has no effect, or agents leave a hub that is \
-                    only slow.",
-            happens: "The feature gate MultipleHubs is off; fewer than two Secrets are listed; or hubConnectionTimeoutSeconds is less \
-                      than five lease periods, after which a hub itself gives a cluster up.",
-            mend: "Switch the gate on, list two Secrets or more, and leave the timeout at 600 seconds.",
-            mended: "The gate is on, and the timeout is five times leaseDurationSeconds or more.",
+            means: "The Klusterlet lists the kubeconfigs of several hubs, or is to. Either the list has no effect, or agents leave a hub that \
+                    is only slow, or they do not start: an error.",
+            happens: "The feature gate MultipleHubs is off; it is on and fewer than two Secrets are listed, or bootstrapKubeConfigs has \
+                      another type than LocalSecrets; or hubConnectionTimeoutSeconds is less than five lease periods, after which \
+                      a hub itself gives a cluster up.",
+            mend: "List two Secrets or more and switch the gate on, or switch the gate off; leave the timeout at 600 seconds.",
+            mended: "The gate is on with two Secrets or more and a timeout of five times leaseDurationSeconds or more, or it is off \
+                     and nothing is listed.",
         },
     },
     Check {
@@ -154,7 +156,11 @@ fn images_named(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         return Outcome::Pass;
     }
     // The API server takes no Deployment without an image, and all conditions of the Klusterlet stay as they are.
-    let follows = if deployments.is_empty() { "no agent is made" } else { "its agents stay as they were" };
+    let follows = match (deployments.is_empty(), missing.len() == wanted.len()) {
+        (true, true) => "no agent is made",
+        (false, true) => "its agents stay as they were",
+        (_, false) => "the agent of that image is not made, or stays as it was",
+    };
     let text = format!("the Klusterlet does not say {}, and {follows}", text::list(missing));
     let finding = if cluster.is_well(facts.now) { Finding::warning(text) } else { Finding::error(text) };
     let finding = finding
@@ -168,37 +174,40 @@ const TIMEOUT: i32 = 600;
 /// How many lease periods a hub waits before it gives a cluster up.
 const PERIODS: i32 = 5;
 
-fn hubs_in_turn(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+fn hubs_in_turn(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
-    let registration = agent.klusterlet.spec.registration_configuration.as_ref();
-    let listed =
-        registration.and_then(|registration| registration.bootstrap_kube_configs.as_ref()?.local_secrets.as_ref());
+    let (listed, is_on) = (agent.hubs_of_spec(), agent.has_gate_of_hubs());
+    let count = listed.map_or(0, |listed| listed.kube_config_secrets.len());
     // A list that was emptied says that there is one hub.
-    let listed = listed.filter(|listed| !listed.kube_config_secrets.is_empty());
-    let Some(LocalSecretsConfig { kube_config_secrets, hub_connection_timeout_seconds }) = listed else {
+    if !is_on && count == 0 {
         return Outcome::Pass;
-    };
-    let gates = registration.iter().flat_map(|registration| &registration.feature_gates);
-    let is_on =
-        |name: &str| gates.clone().any(|gate| gate.feature == name && gate.mode == Some(FeatureGateMode::Enable));
+    }
     let period = cluster.lease_period();
-    let timeout = i64::from(hub_connection_timeout_seconds.unwrap_or(TIMEOUT));
+    let timeout = listed.and_then(|listed| listed.hub_connection_timeout_seconds);
+    let timeout = i64::from(timeout.unwrap_or(TIMEOUT));
+    // Upstream: `SpokeAgentOptions.Validate`.
+    let is_short = is_on && count < 2;
     let (what, seen) = match () {
-        () if !is_on("MultipleHubs") && !is_on("AllAlpha") => {
-            ("its list of hubs has no effect".to_owned(), "the feature gate MultipleHubs is off".to_owned())
-        }
-        () if kube_config_secrets.len() < 2 => (
-            "its list of hubs is too short".to_owned(),
-            format!("{} Secret is listed, and the agent wants two or more", kube_config_secrets.len()),
+        () if !is_on => (
+            "has several hubs, but its list of hubs has no effect".to_owned(),
+            "the feature gate MultipleHubs is off".to_owned(),
+        ),
+        () if is_short => (
+            "has the feature gate MultipleHubs, but its list of hubs is too short".to_owned(),
+            format!("Secrets that are listed: {count}; the agent does not start with less than two"),
         ),
         () if timeout < (period * PERIODS).as_secs() => (
-            format!("its agent leaves a hub after {timeout}s, before that gives it up"),
+            format!("has several hubs, but its agent leaves a hub after {timeout}s, before that gives it up"),
             format!("a lease period is {}, and the hub waits for five", human(period.try_into().unwrap_or_default())),
         ),
         () => return Outcome::Pass,
     };
     let name = &agent.side.klusterlet;
-    let finding = Finding::warning(format!("Klusterlet {name} has several hubs, but {what}")).seen(seen).because(
+    let text = format!("Klusterlet {name} {what}");
+    // An agent that runs has started before its list was changed.
+    let is_error = is_short && !cluster.is_well(facts.now);
+    let finding = if is_error { Finding::error(text) } else { Finding::warning(text) };
+    let finding = finding.seen(seen).because(
         "agents turn to another hub only with the gate, two Secrets, and a timeout of five lease periods or more",
     );
     Outcome::Found(vec![on_klusterlet(&agent, finding)])

@@ -61,7 +61,7 @@ pub struct AdminFacts {
     pub binding: String,
     /// The namespace of the service account.
     pub namespace: String,
-    /// The name of the service account.
+    /// The name of the service account; `*`: every one of the namespace.
     pub name: String,
 }
 

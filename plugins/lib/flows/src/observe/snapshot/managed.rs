@@ -142,10 +142,14 @@ async fn admins(managed: &Cluster) -> Observed<Vec<AdminFacts>> {
     let of = |binding: ClusterRoleBinding| {
         let name = binding.metadata.name.unwrap_or_default();
         let subjects = binding.subjects.unwrap_or_default().into_iter();
-        let accounts = subjects.filter(|subject| subject.kind == "ServiceAccount").map(|subject| AdminFacts {
-            binding: name.clone(),
-            namespace: subject.namespace.unwrap_or_default(),
-            name: subject.name,
+        let accounts = subjects.filter_map(|subject| {
+            let (namespace, account) = match subject.kind.as_str() {
+                "ServiceAccount" => (subject.namespace.unwrap_or_default(), subject.name),
+                // Every account of a namespace.
+                "Group" => (subject.name.strip_prefix("system:serviceaccounts:")?.to_owned(), "*".to_owned()),
+                _ => return None,
+            };
+            Some(AdminFacts { binding: name.clone(), namespace, name: account })
         });
         let accounts: Vec<AdminFacts> = accounts.collect();
         (binding.role_ref.name == "cluster-admin" && !accounts.is_empty()).then_some(accounts)
