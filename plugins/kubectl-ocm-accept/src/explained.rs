@@ -10,7 +10,8 @@ use ocm_core::{DryRun, Failure, Hint, Remedy};
 use ocm_flows::accept::{Explained, Obstacle, Outcome};
 use serde_json::{Value, json};
 
-use crate::{help, view};
+use crate::help::Typed;
+use crate::view;
 
 /// Headings of the requests; the first `NARROW` of them make the ordinary table.
 const HEADINGS: &[&str] = &["REQUEST", "STATE", "AGE", "REQUESTER", "KEY", "BREAKS", "PART", "SIGNER", "ALGORITHM"];
@@ -94,12 +95,13 @@ fn in_words(obstacle: &Obstacle) -> String {
 /// What to type next.
 fn next(explained: &Explained) -> Vec<String> {
     let name = &explained.row.name;
+    let typed = Typed { options: &explained.options, approve_only: false };
     let obstacles = explained.obstacles();
     let helps = obstacles.iter().filter_map(|obstacle| obstacle.help.as_ref());
     // Of a cluster that is accepted: what is left alone may be meant.
     let settled = explained.row.help.as_ref().filter(|_| obstacles.is_empty());
-    let mut next: Vec<String> = helps.chain(settled).map(|help| help::words(name, help, false)).collect();
-    let command = help::command(name, &explained.options);
+    let mut next: Vec<String> = helps.chain(settled).map(|help| typed.words(name, help)).collect();
+    let command = typed.command(name);
     let acts = acts(explained);
     match (&explained.policies, explained.refused_by_policies()) {
         (Some(policies), Some(_)) => {
@@ -181,10 +183,11 @@ fn cells(request: &Request, judged: &Judged, outcome: Outcome, now: Timestamp) -
 /// One cluster, for programs: the members that a dry run has, and those that explain it.
 fn object(explained: &Explained) -> Value {
     let name = &explained.row.name;
-    let mut object = view::object(&explained.row, false);
+    let typed = Typed { options: &explained.options, approve_only: false };
+    let mut object = view::object(&explained.row, &typed);
     if acts(explained) {
         // The command that is offered is about this request.
-        let last = view::object(&explained.last, false);
+        let last = view::object(&explained.last, &typed);
         for member in ["fingerprint", "requester", "request"] {
             object[member] = last[member].clone();
         }
@@ -195,7 +198,7 @@ fn object(explained: &Explained) -> Value {
         .iter()
         .map(|obstacle| {
             let Obstacle { outcome, rule, detail, help } = obstacle;
-            let hint = help.as_ref().map(|help| help::words(name, help, false));
+            let hint = help.as_ref().map(|help| typed.words(name, help));
             json!({ "code": outcome.code(), "rule": rule, "detail": detail, "hint": hint })
         })
         .collect();
@@ -309,10 +312,14 @@ mod tests {
         assert_eq!((&object(&one)["accepted"], &object(&one)["inTheWay"]), (&json!(true), &json!([])));
     }
 
+    fn refusal(code: Code, detail: &str, help: Help) -> Refusal {
+        Refusal { code, detail: detail.to_owned(), help: Some(help), is_decided: false }
+    }
+
     #[test]
     fn everything_in_the_way_is_told_and_one_command_is_past_all_of_it() {
-        let used = Refusal { code: Code::NameUsedBefore, detail: "used".to_owned(), help: Some(Help::ReuseName(None)) };
-        let labels = Refusal { code: Code::Labels, detail: "labels".to_owned(), help: Some(Help::AsRegistered) };
+        let used = refusal(Code::NameUsedBefore, "used", Help::ReuseName(None));
+        let labels = refusal(Code::Labels, "labels", Help::AsRegistered);
         let first = row(Outcome::Refused(Code::NameUsedBefore), "used", Some(Help::ReuseName(None)));
         let options = Options { reuse_name: true, as_registered: true, ..Options::default() };
         let last = row(Outcome::Accepted, "its request is approved", None);
@@ -401,7 +408,7 @@ mod tests {
         options.settings.requesters.push("o'hara".to_owned());
         options.settings.max_lifetime_seconds = 60;
         assert_eq!(
-            help::command("c1", &options),
+            Typed { options: &options, approve_only: false }.command("c1"),
             r"kubectl ocm accept c1 --replace --fingerprint sha256:ab --cluster-set prod --requester 'o'\''hara' --max-lifetime 60s"
         );
     }

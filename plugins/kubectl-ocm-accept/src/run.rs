@@ -83,6 +83,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
     }
     let job = Job {
         hub: connect(&connection, ui.clone()).await?,
+        view: View::new(ui.clone(), output.output, dry_run, approve_only, options.clone()),
         options,
         dry_run,
         deny,
@@ -91,7 +92,6 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         at_once: concurrency.at_once(),
         deadline: wait.then(|| Instant::now() + timeout),
         named,
-        view: View::new(ui.clone(), output.output, dry_run, approve_only),
         troubleshoot: Troubleshoot::new(client.words()),
         ui,
     };

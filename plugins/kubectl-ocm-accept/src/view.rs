@@ -6,12 +6,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_api::names::labels;
 use ocm_cli::{Format, Table, Ui, clean, document};
-use ocm_core::accept::{Approver, Decision, Refusal};
+use ocm_core::accept::{Approver, Decision, Options, Refusal};
 use ocm_core::{DryRun, Failure, duration};
 use ocm_flows::accept::{Candidate, Giving, Outcome, Row};
 use serde_json::{Value, json};
 
-use crate::help;
+use crate::help::{self, Typed};
 
 /// Prints rows as they come, or one document at the end.
 pub(crate) struct View {
@@ -19,11 +19,16 @@ pub(crate) struct View {
     format: Format,
     dry_run: DryRun,
     approve_only: bool,
+    options: Options,
 }
 
 impl View {
-    pub(crate) fn new(ui: Arc<Ui>, format: Format, dry_run: DryRun, approve_only: bool) -> Self {
-        Self { ui, format, dry_run, approve_only }
+    pub(crate) fn new(ui: Arc<Ui>, format: Format, dry_run: DryRun, approve_only: bool, options: Options) -> Self {
+        Self { ui, format, dry_run, approve_only, options }
+    }
+
+    fn typed(&self) -> Typed<'_> {
+        Typed { options: &self.options, approve_only: self.approve_only }
     }
 
     /// One line per cluster, as soon as it is known.
@@ -52,7 +57,7 @@ impl View {
                 if let Some(help) = &row.help
                     && (!is_plain(&row.outcome) || !row.stray.is_empty())
                 {
-                    self.ui.say_line(&format!("  hint: {}", help::words(&row.name, help, self.approve_only)));
+                    self.ui.say_line(&format!("  hint: {}", self.typed().words(&row.name, help)));
                 }
             }
             Format::Name if row.approval.is_some() => {
@@ -76,7 +81,7 @@ impl View {
         if !matches!(self.format, Format::Json | Format::Yaml) {
             return Ok(());
         }
-        let clusters: Vec<_> = rows.iter().map(|row| object(row, self.approve_only)).collect();
+        let clusters: Vec<_> = rows.iter().map(|row| object(row, &self.typed())).collect();
         let dry_run = self.dry_run.word();
         self.ui.out(&document(self.format, &json!({ "dryRun": dry_run, "clusters": clusters }))?);
         Ok(())
@@ -140,13 +145,13 @@ pub(crate) fn object_name(cluster: &str) -> String {
 }
 
 /// A row for programs.
-pub(crate) fn object(row: &Row, approve_only: bool) -> Value {
+pub(crate) fn object(row: &Row, typed: &Typed<'_>) -> Value {
     json!({
         "name": row.name,
         "code": row.outcome.code(),
         "accepted": matches!(row.outcome, Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted),
         "detail": row.detail,
-        "hint": row.help.as_ref().map(|help| help::words(&row.name, help, approve_only)),
+        "hint": row.help.as_ref().map(|help| typed.words(&row.name, help)),
         "stray": row.stray.iter().map(|(request, key)| json!({ "request": request, "fingerprint": key }))
             .collect::<Vec<_>>(),
         "clusterSet": row.cluster_set,

@@ -103,7 +103,7 @@ mod tests {
         {
             assert_eq!(ruled(&other), Ruled::Nothing, "{other:?}");
         }
-        let refusal = Refusal { code: Code::TwoKeys, detail: "two keys".into(), help: None };
+        let refusal = Refusal { code: Code::TwoKeys, detail: "two keys".into(), help: None, is_decided: false };
         assert_eq!(ruled(&Decision::Refused(refusal.clone())), Ruled::Person(refusal));
     }
 

@@ -336,7 +336,8 @@ fn a_name_is_used_as_long_as_the_controller_has_noted_keys_of_another_cluster() 
     let refused = with(&waits, other, 7199, &Options::default());
     let detail = format!("a cluster of this name was here before: its certificates may be valid until {end}");
     let help = Some(Help::ReuseName(Some(at(7200))));
-    assert_eq!(refused, Decision::Refused(Refusal { code: Code::NameUsedBefore, detail, help }));
+    let refusal = Refusal { code: Code::NameUsedBefore, detail, help, is_decided: false };
+    assert_eq!(refused, Decision::Refused(refusal));
     let in_bulk = Options { chosen: Chosen::InBulk, ..Options::default() };
     assert_refused(&with(&waits, other, 7199, &in_bulk), Code::NameUsedBefore);
     let reuse = Options { reuse_name: true, ..Options::default() };

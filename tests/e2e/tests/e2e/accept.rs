@@ -511,6 +511,27 @@ fn rights_are_checked_before_anything_is_written() {
     }
     assert_eq!(hub.versions(), before);
     assert!(!hub.is("Approved", &request));
+
+    // Somebody who may let in one cluster by its name.
+    let team = hub.cluster.user_kubeconfig("team", &[]).expect("a user");
+    let of_its_own = |mut rule: Value| {
+        let is_written =
+            rule["verbs"] != json!(["get"]) && rule["verbs"] != json!(["list"]) && rule["verbs"] != json!(["watch"]);
+        if is_written && resources(&rule).iter().any(|kind| kind.starts_with("managedclusters")) {
+            rule["resourceNames"] = json!(["r1"]);
+        }
+        rule
+    };
+    let rules: Vec<Value> = rights(&hub.cluster, "accept.yaml").into_iter().map(of_its_own).collect();
+    assert_eq!(rules.iter().filter(|rule| rule["resourceNames"] == json!(["r1"])).count(), 2, "{rules:#?}");
+    bind_rules(&hub.cluster, "team", &rules);
+    let other = hub.join("r2");
+    let both = run(kubectl_ocm("accept", &team).args(["r1", "r2"]));
+    assert_eq!(both.code, Some(1), "{both:?}");
+    assert!(both.stderr.contains("managedclusters/accept") && !hub.is("Approved", &request), "{both:?}");
+    let own = run(kubectl_ocm("accept", &team).arg("r1"));
+    assert!(own.code == Some(0) && hub.accepts("r1"), "{own:?}");
+    assert!(!hub.accepts("r2") && !hub.is("Approved", &other));
 }
 
 #[test]
@@ -622,6 +643,16 @@ fn an_approved_request_is_never_a_dead_end() {
     assert_eq!(leaves_all(&hub, &["--all-pending", "--without-request", "--yes"]).code, 2);
     assert_eq!(hub.accept(&["a1", "--without-request"]).code, 0);
     assert!(hub.accepts("a1"));
+    // Another key than the one that is meant was approved: nothing that is told to type lets that one in.
+    let request = hub.join("a3");
+    hub.conclude(&request, "approve");
+    let meant = format!("--fingerprint={}", "ab".repeat(32));
+    let run = leaves_all(&hub, &["a3", &meant, "--output", "json"]);
+    assert_eq!((run.code, run.reason("a3").as_str()), (3, "NoRequest"), "{run:?}");
+    let row = run.row("a3");
+    assert_eq!(row["hint"], "wait for its request with --wait", "{run:?}");
+    let detail = row["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains("the hub has no request with the key that is meant, and approved "), "{run:?}");
     // The agent asked before it registered, and a person approved after.
     let request = hub.ask(&Ask::agent("a2"));
     sleep(Duration::from_millis(2100));

@@ -404,7 +404,7 @@ impl<'a> Case<'a> {
     fn approved_wrongly(&self, request: &Request) -> Option<Refusal> {
         let Violation { code, detail, .. } = self.violations(request).into_iter().next()?;
         let detail = format!("request {}, approved by somebody else: {detail}", request.name);
-        Some(Refusal::new(code, detail, help_for(code, request)))
+        Some(Refusal { is_decided: true, ..Refusal::new(code, detail, help_for(code, request)) })
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Refusal {
     pub detail: String,
     /// What would help.
     pub help: Option<Help>,
+    /// Whether it is about a request that somebody has approved or denied: no agent asks anew because of it.
+    pub is_decided: bool,
 }
 
 /// What would help. How to type it is the business of the commands.
@@ -56,6 +58,8 @@ pub enum Help {
     ReuseName(Option<Timestamp>),
     /// To accept the cluster without a request.
     WithoutRequest,
+    /// To wait for the request with the key that is meant.
+    Wait,
     /// To accept what the cluster was registered with.
     AsRegistered,
     /// To allow clusters of this set.
@@ -80,7 +84,7 @@ pub enum Help {
 
 impl Refusal {
     pub(super) fn new(code: Code, detail: impl Into<String>, help: impl Into<Option<Help>>) -> Self {
-        Self { code, detail: detail.into(), help: help.into() }
+        Self { code, detail: detail.into(), help: help.into(), is_decided: false }
     }
 }
 

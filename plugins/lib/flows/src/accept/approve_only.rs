@@ -12,7 +12,7 @@ use ocm_core::accept::{Approver, Decision, Help, Refusal, Terms, Word, another_r
 use ocm_core::baseline::approvals::{APPROVE, BREAK_GLASS, GUARD, proves_since};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
-use ocm_kube::access::{Right, missing, myself};
+use ocm_kube::access::{Right, myself};
 use ocm_kube::apply::FIELD_MANAGER;
 use serde_json::Value;
 
@@ -64,12 +64,9 @@ pub async fn check_rights_to_approve(
     }
     let verb = if approval.break_glass { BREAK_GLASS } else { APPROVE };
     let approve = Right::new(verb, GROUP, "registrations");
-    // Most may approve every cluster, and there may be many.
-    if !missing(hub, std::slice::from_ref(&approve)).await?.is_empty() {
-        for candidate in candidates.iter().filter(|candidate| matches!(candidate.decision, Decision::Act { .. })) {
-            rights.need(approve.clone().on(&candidate.name));
-        }
-    }
+    let acts = |candidate: &&Candidate| matches!(candidate.decision, Decision::Act { .. });
+    let names: Vec<&str> = candidates.iter().filter(acts).map(|candidate| candidate.name.as_str()).collect();
+    rights.need_of_each(hub, approve, &names).await?;
     rights.require(hub, "approve registrations").await
 }
 
@@ -253,7 +250,7 @@ impl Giving {
 }
 
 fn refused(row: Row, refusal: Refusal) -> Row {
-    let Refusal { code, detail, help } = refusal;
+    let Refusal { code, detail, help, .. } = refusal;
     Row { outcome: Outcome::Refused(code), detail, help: help.or(row.help), ..row }
 }
 

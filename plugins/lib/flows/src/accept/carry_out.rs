@@ -115,6 +115,7 @@ pub(super) async fn one(
                 code: Code::KeyChanged,
                 detail: "it asked anew, with another key or as another registration, in the meantime".to_owned(),
                 help: Some(Help::Again),
+                is_decided: false,
             });
         }
         let row = row(&candidate);

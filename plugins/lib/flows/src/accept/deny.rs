@@ -57,20 +57,24 @@ async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: Dr
     let mut denied = Vec::new();
     for request in waiting {
         let result = match dry_run {
-            DryRun::Client => Ok(()),
+            DryRun::Client => Ok(true),
             _ => deny_request(hub, request, reason, dry_run).await,
         };
         match result {
-            Ok(()) => {
+            Ok(true) => {
                 done(format!("denied request {}", request.name));
                 denied.push(request.name.as_str());
             }
+            Ok(false) => {}
             Err(failure) => failures.push(failure),
         }
     }
     let detail = match (withdrawn, denied.as_slice()) {
         (true, []) => "it is no longer accepted".to_owned(),
         (true, names) => format!("it is no longer accepted, and {} denied", names.join(", ")),
+        (false, []) if failures.is_empty() => {
+            "its requests were denied or deleted by somebody else meanwhile".to_owned()
+        }
         (false, []) => "nothing was changed".to_owned(),
         (false, names) => format!("{} denied", names.join(", ")),
     };
@@ -85,27 +89,31 @@ async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: Dr
     Row { outcome, detail, help: None, stray: Vec::new(), request, ..row }
 }
 
-/// Denies a request as it is now. One that is gone or decided needs no denial.
-async fn deny_request(hub: &Cluster, request: &Request, reason: &str, dry_run: DryRun) -> Result<(), Failure> {
+/// Denies a request as it is now. Whether it did: one that is gone or decided needs no denial.
+async fn deny_request(hub: &Cluster, request: &Request, reason: &str, dry_run: DryRun) -> Result<bool, Failure> {
     let name = &request.name;
     for attempt in 1.. {
         let object = match live(hub, name).await? {
             Some(object) if object.metadata.uid == request.uid => object,
-            _ => return Ok(()),
+            Some(_) => {
+                let sentence = format!("request {name} was deleted and another one of that name made in the meantime");
+                return Err(Failure::new(Reason::Conflict, sentence));
+            }
+            None => return Ok(false),
         };
         match Request::read(&object).state {
             State::Pending => {}
-            State::Denied | State::Failed => return Ok(()),
+            State::Denied | State::Failed => return Ok(false),
             State::Approved | State::Issued => {
                 return Err(Failure::new(Reason::Conflict, format!("request {name} was approved in the meantime")));
             }
         }
         let failure = match decide_request(hub, object, "Denied", DENIAL_REASON, reason, dry_run).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(true),
             Err(failure) => failure,
         };
         match failure.reason {
-            Reason::NotFound => return Ok(()),
+            Reason::NotFound => return Ok(false),
             Reason::Conflict if attempt < TRIES => {}
             _ => return Err(failure),
         }

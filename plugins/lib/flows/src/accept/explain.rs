@@ -49,7 +49,7 @@ impl Explained {
     /// Everything that keeps the cluster from being accepted by the rules, in their order. What comes after one that nothing
     /// but the cluster itself changes is not known.
     pub fn obstacles(&self) -> Vec<Obstacle> {
-        let overridden = self.overridden.iter().map(|Refusal { code, detail, help }| Obstacle {
+        let overridden = self.overridden.iter().map(|Refusal { code, detail, help, .. }| Obstacle {
             outcome: Outcome::Refused(*code),
             rule: Some(code.rule()),
             detail: detail.clone(),

@@ -19,6 +19,7 @@ pub use carry_out::{Limits, carry_out};
 pub use deny::deny;
 pub use explain::{Explained, Obstacle, explained};
 pub use reasons::{APPROVAL_REASON, DENIAL_REASON};
+pub(crate) use rights::to_accept;
 pub use rights::{check_rights, check_rights_to_deny};
 pub use rows::{Outcome, Row};
 pub use survey::{survey, tell_unread};

@@ -4,7 +4,7 @@ use ocm_api::names::{hub as hub_names, signers};
 use ocm_core::Failure;
 use ocm_core::accept::Decision;
 use ocm_kube::Cluster;
-use ocm_kube::access::{Right, require};
+use ocm_kube::access::{Right, missing, require};
 
 use super::candidate::Candidate;
 
@@ -15,14 +15,15 @@ use super::candidate::Candidate;
 pub async fn check_rights(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
     let mut rights = Rights::default();
     for candidate in candidates {
-        let Decision::Act { approve, accept, .. } = &candidate.decision else { continue };
+        let Decision::Act { approve, .. } = &candidate.decision else { continue };
         if approve.is_some() {
             rights.decide(candidate.request().map_or(signers::KUBE_APISERVER_CLIENT, |request| &request.signer));
         }
-        if *accept {
-            rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
-            rights.need(Right::new("update", hub_names::REGISTER_GROUP, "managedclusters/accept"));
-        }
+    }
+    let is_accepted = |candidate: &&Candidate| matches!(candidate.decision, Decision::Act { accept: true, .. });
+    let names: Vec<&str> = candidates.iter().filter(is_accepted).map(|one| one.name.as_str()).collect();
+    for right in to_accept() {
+        rights.need_of_each(hub, right, &names).await?;
     }
     rights.require(hub, "accept clusters").await
 }
@@ -35,12 +36,23 @@ pub async fn check_rights(hub: &Cluster, candidates: &[Candidate]) -> Result<(),
 /// [`ocm_core::Reason::Forbidden`] naming the right that is missing.
 pub async fn check_rights_to_deny(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
     let mut rights = Rights::default();
-    if candidates.iter().any(Candidate::is_accepted) {
-        rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
+    let names: Vec<&str> = candidates.iter().filter(|one| one.is_accepted()).map(|one| one.name.as_str()).collect();
+    if !names.is_empty() {
+        let [patch, _] = to_accept();
+        rights.need_of_each(hub, patch, &names).await?;
     } else if candidates.iter().any(|candidate| candidate.waiting().next().is_some()) {
         rights.need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
     }
     rights.require(hub, "deny clusters").await
+}
+
+/// The rights on a ManagedCluster of whoever accepts it: to write it, and what the hub's webhook asks for by its name. Upstream:
+/// `managedcluster_validating.go`, `allowUpdateAcceptField`.
+pub(crate) fn to_accept() -> [Right; 2] {
+    [
+        Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"),
+        Right::new("update", hub_names::REGISTER_GROUP, "managedclusters/accept"),
+    ]
 }
 
 /// Rights that are needed, each once.
@@ -52,6 +64,14 @@ impl Rights {
         if !self.0.contains(&right) {
             self.0.push(right);
         }
+    }
+
+    /// A right on each of these objects: most may do it with every one, and there may be many.
+    pub(super) async fn need_of_each(&mut self, hub: &Cluster, right: Right, names: &[&str]) -> Result<(), Failure> {
+        if !names.is_empty() && !missing(hub, std::slice::from_ref(&right)).await?.is_empty() {
+            names.iter().for_each(|name| self.need(right.clone().on(name)));
+        }
+        Ok(())
     }
 
     /// To approve or deny requests for a signer.

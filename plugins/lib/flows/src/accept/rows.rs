@@ -101,11 +101,23 @@ pub(super) fn row(candidate: &Candidate) -> Row {
             let (asks, holds) = candidate.keys_of_others();
             (Outcome::AlreadyAccepted, detail.to_owned(), Some(Help::Replace { asks, holds }))
         }
+        // Without a request any key that was approved for the name would be let in.
+        Decision::NoRequest if candidate.options.fingerprint.is_some() => {
+            let (_, others) = candidate.keys_of_others();
+            let detail = match others.as_slice() {
+                [] => "the hub has no request with the key that is meant: its agent has not asked, or what was approved is gone"
+                    .to_owned(),
+                others => format!("the hub has no request with the key that is meant, and approved {}", others.join(" and ")),
+            };
+            (Outcome::NoRequest, detail, Some(Help::Wait))
+        }
         Decision::NoRequest => {
             let detail = "the hub has no request of its agent: it has not asked, or what was approved is gone";
             (Outcome::NoRequest, detail.to_owned(), Some(Help::WithoutRequest))
         }
-        Decision::Refused(Refusal { code, detail, help }) => (Outcome::Refused(*code), detail.clone(), help.clone()),
+        Decision::Refused(Refusal { code, detail, help, .. }) => {
+            (Outcome::Refused(*code), detail.clone(), help.clone())
+        }
     };
     Row {
         name: candidate.name.clone(),

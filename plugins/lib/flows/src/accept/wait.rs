@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::stream::{self, BoxStream};
-use futures::{StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::runtime::watcher;
@@ -13,6 +13,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
 use ocm_core::accept::{Decision, Found, Options, Refusal, decide, wrong};
 use ocm_core::csr::{Code, Request};
+use ocm_core::shell::option;
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, bootstrap};
 use ocm_kube::Cluster;
 use ocm_kube::wait::{Check, until_triggered};
@@ -93,8 +94,8 @@ pub async fn look(
 pub fn still_waits(decision: &Decision) -> bool {
     let Decision::Refused(refusal) = decision else { return not_yet(decision) };
     let wrongly_asked = matches!(refusal.code.rule(), "R1" | "R2" | "R3" | "R4" | "R5")
-        || matches!(refusal.code, Code::Requester | Code::Impersonated | Code::NoSuchKey);
-    wrongly_asked || not_yet(decision)
+        || matches!(refusal.code, Code::Requester | Code::Impersonated | Code::OtherAgent | Code::NoSuchKey);
+    (wrongly_asked && !refusal.is_decided) || not_yet(decision)
 }
 
 /// Whether nothing is there yet to decide about.
@@ -123,8 +124,8 @@ pub struct Watch<'a> {
     requests: BTreeMap<String, BTreeMap<String, Request>>,
     /// The clusters as they were last looked at.
     waiting: BTreeMap<String, Candidate>,
-    /// The decision about each by what the watches told, when the hub was last read for it.
-    judged: BTreeMap<String, Decision>,
+    /// What was decided about each by what the watches told, when the hub was last read for it.
+    judged: BTreeMap<String, Judged>,
     /// The clusters of which something changed.
     changed: BTreeSet<String>,
     /// Users besides the usual ones whom the hub lets register clusters, as they were read last.
@@ -133,6 +134,31 @@ pub struct Watch<'a> {
     unbound: Option<Request>,
     /// The rules of which it was told that requests for a cluster break them.
     told: BTreeSet<(String, Code)>,
+}
+
+/// A decision, and what it is about: the same word about another registration, or another request, is another one.
+#[derive(PartialEq)]
+struct Judged {
+    decision: Decision,
+    /// UIDs of the cluster and of the request.
+    about: [Option<String>; 2],
+}
+
+impl Judged {
+    fn of(candidate: &Candidate) -> Self {
+        let uid = candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone());
+        let request = candidate.request().and_then(|request| request.uid.clone());
+        Self { decision: candidate.decision.clone(), about: [uid, request] }
+    }
+
+    fn by(found: &Found<'_>, decision: Decision) -> Self {
+        let uid = found.cluster.and_then(|cluster| cluster.metadata.uid.clone());
+        let request = match &decision {
+            Decision::Act { stands_on: Some(index), .. } => found.requests.get(*index),
+            _ => None,
+        };
+        Self { about: [uid, request.and_then(|request| request.uid.clone())], decision }
+    }
 }
 
 /// What the watches show.
@@ -169,7 +195,17 @@ impl<'a> Watch<'a> {
         };
         let read = |object: CertificateSigningRequest| Seen::Request(Box::new(Request::read(&object)));
         let requests = changes(hub, requests, read, name);
-        Self::follow(hub, options, waiting, stream::select(clusters, requests).boxed(), narrator)
+        // A list that is read again says nothing of the other one.
+        fn once(
+            changes: impl Stream<Item = Result<Changed<Seen, Gone>, Failure>>,
+        ) -> impl Stream<Item = Result<Changed<Seen, Gone>, Failure>> {
+            let mut is_listed = false;
+            changes.filter(move |change| {
+                let again = matches!(change, Ok(Changed::Listed)) && std::mem::replace(&mut is_listed, true);
+                std::future::ready(!again)
+            })
+        }
+        Self::follow(hub, options, waiting, stream::select(once(clusters), once(requests)).boxed(), narrator)
     }
 
     fn follow(
@@ -187,7 +223,7 @@ impl<'a> Watch<'a> {
             unlisted: 2,
             clusters: BTreeMap::new(),
             requests: BTreeMap::new(),
-            judged: waiting.iter().map(|candidate| (candidate.name.clone(), candidate.decision.clone())).collect(),
+            judged: BTreeMap::new(),
             waiting: BTreeMap::new(),
             changed: BTreeSet::new(),
             bound_accounts,
@@ -195,6 +231,7 @@ impl<'a> Watch<'a> {
             told: BTreeSet::new(),
         };
         for mut candidate in waiting {
+            watch.judged.insert(candidate.name.clone(), Judged::of(&candidate));
             watch.tell_wrong(&candidate.name, &candidate.decision, narrator);
             // The watch tells of them, too.
             candidate.requests = Vec::new();
@@ -327,13 +364,16 @@ impl<'a> Watch<'a> {
             let decision = self.judge(&name);
             if still_waits(&decision) {
                 self.tell_wrong(&name, &decision, narrator);
-            } else if self.judged.get(&name) == Some(&decision) {
+            }
+            let judged = self.found(&name, |found| Judged::by(found, decision));
+            if !still_waits(&judged.decision) {
                 // The hub has shown more of it, and still it has to wait.
-                continue;
-            } else {
+                if self.judged.get(&name) == Some(&judged) {
+                    continue;
+                }
                 names.push(name.clone());
             }
-            self.judged.insert(name, decision);
+            self.judged.insert(name, judged);
         }
         if names.is_empty() {
             return Ok(Vec::new());
@@ -430,11 +470,17 @@ pub async fn when_asked(
         Outcome::Refused(_) | Outcome::NoRequest => {
             Err(Failure::refused(format!("{name} is not accepted: {}", row.outcome.code()))
                 .because(row.detail)
-                .hint(format!("look at what is wrong: kubectl ocm accept {name}")))
+                .hint(look_at(name, options)))
         }
         Outcome::Failed(reason) => Err(Failure::new(reason, format!("{name} is not accepted")).because(row.detail)),
         _ => Ok(row),
     }
+}
+
+/// The command that looks at a cluster which is not let in, and writes nothing.
+fn look_at(name: &str, options: &Options) -> String {
+    let key = options.fingerprint.iter().map(|key| format!(" {}", option("--fingerprint", key)));
+    format!("look at what is wrong: kubectl ocm accept {name} --explain{}", key.collect::<String>())
 }
 
 /// Whether the one request that is meant may still come.
@@ -463,6 +509,46 @@ mod tests {
                 self.0.lock().unwrap().push(text);
             }
         }
+    }
+
+    #[test]
+    fn whoever_asked_wrongly_was_not_the_agent_and_whom_somebody_has_approved_asks_no_more() {
+        let refused =
+            |code, is_decided| Decision::Refused(Refusal { code, detail: String::new(), help: None, is_decided });
+        // Any agent, and whoever has a token, may send these in the name of another cluster.
+        for code in
+            [Code::OtherAgent, Code::Requester, Code::Impersonated, Code::NoSuchKey, Code::Lifetime, Code::GrpcClaim]
+        {
+            assert!(still_waits(&refused(code, false)), "{code}");
+            assert!(!still_waits(&refused(code, true)), "{code}");
+        }
+        for code in [Code::NameTaken, Code::TwoKeys, Code::RequestDenied, Code::NameUsedBefore, Code::ClusterSet] {
+            assert!(!still_waits(&refused(code, false)), "{code}");
+        }
+        assert!(still_waits(&Decision::NoRequest) && still_waits(&refused(Code::NoManagedCluster, false)));
+    }
+
+    #[test]
+    fn the_same_word_about_another_request_is_another_one() {
+        let act = Decision::Act { approve: Some(0), stands_on: Some(0), accept: true };
+        let request = |uid: &str| {
+            let spec = json!({"request": "", "signerName": "kubernetes.io/kube-apiserver-client", "username": "eva"});
+            let object = json!({"metadata": {"name": "r", "uid": uid}, "spec": spec});
+            Request::read(&serde_json::from_value(object).unwrap())
+        };
+        let judged = |uid: &str| {
+            let request = request(uid);
+            Judged::by(&Found { requests: &[&request], ..Found::default() }, act.clone())
+        };
+        assert!(judged("1") == judged("1"));
+        assert!(judged("1") != judged("2"));
+    }
+
+    #[test]
+    fn to_look_writes_nothing_and_keeps_the_key_that_is_meant() {
+        let options = Options { fingerprint: Some("ab".to_owned()), ..Options::default() };
+        let look = "look at what is wrong: kubectl ocm accept c1 --explain --fingerprint ab";
+        assert_eq!(look_at("c1", &options), look);
     }
 
     /// Nobody listens there: what is asked of the hub fails, and is told.

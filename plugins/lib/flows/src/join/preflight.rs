@@ -28,6 +28,7 @@ use serde_json::json;
 use super::on_hub;
 use super::session::{Access, HubSession};
 use super::survey::Survey;
+use crate::accept::to_accept;
 use crate::observe::registration;
 use crate::registry;
 
@@ -418,18 +419,18 @@ pub(super) fn lease_rights(survey: &Survey) -> impl Iterator<Item = Right> {
     survey.stale.iter().map(|stale| Right::new("delete", "coordination.k8s.io", "leases").within(&stale.namespace))
 }
 
-/// What accepting needs of a cluster whose agent registers by this driver.
-pub(super) fn rights_to_accept(driver: &RegistrationAuthType) -> Vec<Right> {
-    use ocm_api::names::{hub, signers};
+/// What accepting needs of a cluster of this name whose agent registers by this driver.
+pub(super) fn rights_to_accept(name: &str, driver: &RegistrationAuthType) -> Vec<Right> {
+    use ocm_api::names::signers;
     let signer = match driver {
         RegistrationAuthType::Grpc => signers::GRPC,
         _ => signers::KUBE_APISERVER_CLIENT,
     };
-    vec![
+    let mut rights = vec![
         Right::new("list", "certificates.k8s.io", "certificatesigningrequests"),
         Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"),
         Right::new("approve", "certificates.k8s.io", "signers").on(signer),
-        Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"),
-        Right::new("update", hub::REGISTER_GROUP, "managedclusters/accept"),
-    ]
+    ];
+    rights.extend(to_accept().map(|right| right.on(name)));
+    rights
 }

@@ -162,7 +162,12 @@ pub(super) async fn prepare<'a>(
         guest.check_rights().await?;
     }
     if let (Some(_), Some(admin)) = (&request.accept, hub.admin()) {
-        access::require(admin, "accept the cluster", &preflight::rights_to_accept(&chosen.driver)).await?;
+        access::require(
+            admin,
+            "accept the cluster",
+            &preflight::rights_to_accept(&request.settings.name, &chosen.driver),
+        )
+        .await?;
     }
     if token_is_missing && request.mode == Mode::Render {
         tell_rendered(&survey, narrator.as_ref());

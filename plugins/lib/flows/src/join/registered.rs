@@ -228,7 +228,12 @@ pub(super) async fn prepare<'a>(
         guest.check_rights().await?;
     }
     if let (true, Some(_), Some(admin)) = (anew, &request.accept, hub.admin()) {
-        access::require(admin, "accept the cluster", &preflight::rights_to_accept(&chosen.driver)).await?;
+        access::require(
+            admin,
+            "accept the cluster",
+            &preflight::rights_to_accept(&request.settings.name, &chosen.driver),
+        )
+        .await?;
     }
     let token_is_missing = exclusive && new.is_some();
     if token_is_missing && request.mode == Mode::Render {
