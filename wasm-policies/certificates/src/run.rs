@@ -185,6 +185,9 @@ pub async fn run(hub: &Cluster, narrator: &dyn Narrator) -> Result<(), Failure> 
 /// The failure of a request; [`Reason::Conflict`] where others change the same all the time.
 pub async fn trust_also(hub: &Cluster, authorities: &str, narrator: &dyn Narrator) -> Result<bool, Failure> {
     let wanted = from_pem(authorities.as_bytes()).unwrap_or_default();
+    if wanted.is_empty() {
+        return Err(Failure::other("there is no authority that the API server could trust").hint(REPAIR));
+    }
     let mut changed = false;
     for _ in 0..LOOKS {
         let seen = look(hub).await?;
@@ -192,9 +195,17 @@ pub async fn trust_also(hub: &Cluster, authorities: &str, narrator: &dyn Narrato
             let trusted = from_pem(bundle).unwrap_or_default();
             wanted.iter().any(|one| !trusted.contains(one))
         };
-        let Some(present) = seen.found.bundles.iter().find(|bundle| lacks(bundle)) else { return Ok(changed) };
-        let mut all = from_pem(present).unwrap_or_default();
-        all.extend(wanted.iter().filter(|one| !all.contains(one)).cloned().collect::<Vec<_>>());
+        if !seen.found.bundles.iter().any(lacks) {
+            return Ok(changed);
+        }
+        // What any of them trusts serves now: one that somebody has emptied must not empty the others.
+        let mut all: Vec<_> = Vec::new();
+        let present = seen.found.bundles.iter().flat_map(|bundle| from_pem(bundle).unwrap_or_default());
+        for one in present.chain(wanted.iter().cloned()) {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
         let pem = to_pem(&all);
         for (manifest, live) in &seen.configurations {
             if let Some(patch) = live.as_ref().and_then(|live| webhooks::trust(live, &pem))
