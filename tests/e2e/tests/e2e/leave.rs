@@ -334,7 +334,7 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
         &cluster,
         "second",
         &json!({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet",
-            "metadata": {"name": "second"}, "spec": {"clusterName": "second", "namespace": "second-agents"}}),
+            "metadata": {"name": "second"}, "spec": {"clusterName": "second", "namespace": "open-cluster-management-second"}}),
     );
     patch("klusterlet", "klusterlet", r#"{"metadata":{"finalizers":null}}"#);
     let said = ended(leaves);
