@@ -139,7 +139,7 @@ Examples:
 
 const HUB_INFO: &str =
     "READY is how many pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec,
-AllAlpha, or Unknown: set in the spec and not known here. STORED are the versions in which objects of a
+or Unknown: set in the spec and not known here. STORED are the versions in which objects of a
 definition may be stored. MISSING is what keeps the hub from being as its ClusterManager asks for; whether
 its webhooks answer is what troubleshoot finds out.
 
@@ -149,7 +149,7 @@ Examples:
 
 const KLUSTERLET_INFO: &str =
     "Shown are all Klusterlets of the cluster, those of clusters that it hosts among them. READY is how many
-pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec, AllAlpha, or
+pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec, or
 Unknown: set in the spec and not known here. STORED are the versions in which objects of a definition may
 be stored. MISSING is what keeps the agents from running as the Klusterlet asks for.
 

@@ -99,7 +99,6 @@ fn source(source: Source) -> &'static str {
     match source {
         Source::Default => "Default",
         Source::Spec => "Spec",
-        Source::AllAlpha => "AllAlpha",
         Source::Unknown => "Unknown",
     }
 }

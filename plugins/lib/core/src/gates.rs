@@ -4,9 +4,6 @@ use serde_json::Value;
 
 use crate::nearest;
 
-/// Sets all alpha gates that are not set by name.
-pub const ALL_ALPHA: &str = "AllAlpha";
-
 /// The part of a ClusterManager or a Klusterlet in which a gate is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
@@ -107,8 +104,6 @@ pub enum Source {
     Default,
     /// The spec.
     Spec,
-    /// The spec, by `AllAlpha`, which sets the alpha gates that it does not name. Gates that are off by default are alpha.
-    AllAlpha,
     /// The spec, about a gate that is not known here: the operator may drop it.
     Unknown,
 }
@@ -117,15 +112,13 @@ pub enum Source {
 pub fn states(spec: &Value, gates: &[Gate]) -> Vec<State> {
     let known = gates.iter().map(|gate| {
         let says = |wanted: &str| set(spec, gate.part).rfind(|(name, _)| *name == wanted).map(|(_, on)| on);
-        let all_alpha = || says(ALL_ALPHA).filter(|_| !gate.default).map(|on| (on, Source::AllAlpha));
         let own = says(gate.name).map(|on| (on, Source::Spec));
-        let (on, source) = own.or_else(all_alpha).unwrap_or((gate.default, Source::Default));
+        let (on, source) = own.unwrap_or((gate.default, Source::Default));
         State { name: gate.name.to_owned(), part: gate.part, on, source }
     });
     let others = Part::ALL.into_iter().flat_map(|part| {
         let is_known = move |name: &str| gates.iter().any(|gate| gate.part == part && gate.name == name);
-        let other = move |name: &str| name != ALL_ALPHA && !is_known(name);
-        let others = set(spec, part).filter(move |(name, _)| other(name));
+        let others = set(spec, part).filter(move |(name, _)| !is_known(name));
         others.map(move |(name, on)| State { name: name.to_owned(), part, on, source: Source::Unknown })
     });
     known.chain(others).collect()
@@ -169,7 +162,9 @@ mod tests {
         );
         let all =
             json!({ "registrationConfiguration": { "featureGates": [{ "feature": "AllAlpha", "mode": "Enable" }] } });
+        // The operator calls it invalid, and leaves every gate as it is by default.
         let sources: Vec<_> = super::states(&all, &gates).into_iter().map(|one| (one.on, one.source)).collect();
-        assert_eq!(sources, [(true, Source::Default), (true, Source::AllAlpha), (true, Source::Default)]);
+        let default = |on| (on, Source::Default);
+        assert_eq!(sources, [default(true), default(false), default(true), (true, Source::Unknown)]);
     }
 }

@@ -8,7 +8,6 @@ use ocm_api::operator::{ClusterManagerMode, FeatureGate, FeatureGateMode};
 use ocm_api::{ClusterManager, Condition};
 
 use super::feature_gates::{AUTO_APPROVAL, DEFAULT_CLUSTER_SET, REPLICA_SETS};
-use crate::gates::ALL_ALPHA;
 use crate::workload::Health;
 
 /// What a hub shows at one moment.
@@ -180,8 +179,9 @@ pub fn follows_replica_sets(managers: &[ClusterManager]) -> Option<bool> {
 
 /// Whether a gate is on that is off unless somebody says otherwise.
 fn is_alpha_on(gates: &[FeatureGate], name: &str) -> bool {
-    let of = |name: &str| gates.iter().rfind(|gate| gate.feature == name)?.mode.clone();
-    of(name).or_else(|| of(ALL_ALPHA)) == Some(FeatureGateMode::Enable)
+    // AllAlpha is none that the operator knows. Upstream: `ConvertToFeatureGateFlags`.
+    let gate = gates.iter().rfind(|gate| gate.feature == name);
+    gate.is_some_and(|gate| gate.mode == Some(FeatureGateMode::Enable))
 }
 
 /// The set of a new cluster that the ManagedCluster webhook was asked about.
@@ -303,7 +303,7 @@ mod tests {
             (vec![on.clone()], true),
             (vec![off.clone()], false),
             (vec![off.clone(), on], true),
-            (vec![all], true),
+            (vec![all], false),
             (vec![all_but], false),
             (vec![manager(2, "False")], false),
             (vec![], true),
@@ -327,7 +327,7 @@ mod tests {
         let all = with(json!([gate("AllAlpha", "Enable")]), "Default");
         let off = with(json!([gate("ManifestWorkReplicaSet", "Disable"), gate("AllAlpha", "Enable")]), "Default");
         assert_eq!(follows_replica_sets(&[off.clone(), on]), Some(true));
-        assert_eq!(follows_replica_sets(&[all]), Some(true));
+        assert_eq!(follows_replica_sets(&[all]), Some(false));
         assert_eq!(follows_replica_sets(&[off]), Some(false));
         assert_eq!(follows_replica_sets(&[manager(2, "False")]), Some(false));
         let elsewhere = with(json!([gate("ManifestWorkReplicaSet", "Enable")]), "Hosted");

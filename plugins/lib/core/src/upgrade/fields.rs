@@ -73,7 +73,7 @@ fn unknown_gates(object: &Value, known: &[Gate], kind: &str) -> Vec<String> {
     let unknown: BTreeSet<&str> = named
         .flatten()
         .filter_map(|gate| gate["feature"].as_str())
-        .filter(|name| !name.starts_with("All") && !known.iter().any(|gate| gate.name == *name))
+        .filter(|name| !known.iter().any(|gate| gate.name == *name))
         .collect();
     match unknown.is_empty() {
         true => Vec::new(),
@@ -99,7 +99,10 @@ mod tests {
         });
         let mut manager = json!({"spec": {"registrationConfiguration": registration}});
         let told = of_manager(&manager);
-        assert!(told[0].ends_with("ignores: OfYesterday") && told[1].contains("autoApproveUsers"), "{told:?}");
+        assert!(
+            told[0].ends_with("ignores: AllAlpha, OfYesterday") && told[1].contains("autoApproveUsers"),
+            "{told:?}"
+        );
         manager["spec"]["registrationConfiguration"]["registrationDrivers"] = json!([{"authType": "csr"}]);
         assert_eq!(of_manager(&manager).len(), 1);
         let klusterlet =

@@ -77,8 +77,9 @@ impl Values {
             for (index, name) in named.enumerate().filter_map(|(index, gate)| Some((index, gate["feature"].as_str()?)))
             {
                 let of_part = || gates.iter().filter(|gate| gate.part.member() == part).map(|gate| gate.name);
-                // Upstream: Kubernetes, `component-base/featuregate`, which every set of gates has.
-                if ["AllAlpha", "AllBeta"].contains(&name) || of_part().any(|known| known == name) {
+                // AllAlpha and AllBeta are flags of components, and none that the operator passes on. Upstream:
+                // `ConvertToFeatureGateFlags`.
+                if of_part().any(|known| known == name) {
                     continue;
                 }
                 return Err(ValuesError {
@@ -178,7 +179,7 @@ mod tests {
     fn feature_gates_are_those_of_their_part() {
         let gates = |part: &str, name: &str| json!({part: {"featureGates": [{"feature": name, "mode": "Enable"}]}});
         assert!(Values::read(gates("workConfiguration", "RawFeedbackJsonString"), Kind::Klusterlet).is_ok());
-        assert!(Values::read(gates("registrationConfiguration", "AllAlpha"), Kind::Klusterlet).is_ok());
+        assert!(Values::read(gates("registrationConfiguration", "AllAlpha"), Kind::Klusterlet).is_err());
         assert_eq!(
             wrong(gates("registrationConfiguration", "AllGates"), Kind::Klusterlet).1,
             Wrong::Gate { near: None }
