@@ -102,6 +102,10 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::Accept(name) => {
             format!("a person may let it in, where no policy refuses that: kubectl ocm accept {name}")
         }
+        Remedy::ExplainAcceptance(name, key) => {
+            let key = key.iter().map(|key| format!(" --fingerprint {key}")).collect::<String>();
+            format!("look on the hub at what is wrong: kubectl ocm accept {name} --explain{key}")
+        }
         Remedy::ApproveOnly(name) => {
             format!("approve it, so that your word is counted: kubectl ocm accept {name} --approve-only")
         }
@@ -202,6 +206,16 @@ mod tests {
         let words = |remedy: Remedy| words(&Hint::from(remedy));
         assert_eq!(words(Remedy::User(Role::Hub)), "name one that it has: --hub-user NAME");
         assert_eq!(words(Remedy::SkipVerification(Role::Target)), "or accept that: --insecure-skip-tls-verify");
+    }
+
+    #[test]
+    fn to_look_writes_nothing_and_keeps_the_key_that_is_meant() {
+        let look = |key: Option<&str>| {
+            words(&Hint::from(Remedy::ExplainAcceptance("c1".to_owned(), key.map(str::to_owned))))
+        };
+        let line = "look on the hub at what is wrong: kubectl ocm accept c1 --explain";
+        assert_eq!(look(None), line);
+        assert_eq!(look(Some("ab")), format!("{line} --fingerprint ab"));
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub enum Remedy {
     LeaveToPerson(String),
     /// Let the cluster of this name in.
     Accept(String),
+    /// Look at why the cluster of this name is not let in, with the key that is meant.
+    ExplainAcceptance(String, Option<String>),
     /// Say that one approves the cluster of this name, so that a policy counts it.
     ApproveOnly(String),
     /// Let the cluster of this name in past policies, in an emergency.

@@ -13,8 +13,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
 use ocm_core::accept::{Decision, Found, Options, Refusal, decide, wrong};
 use ocm_core::csr::{Code, Request};
-use ocm_core::shell::option;
-use ocm_core::{DryRun, Event, Failure, Narrator, Reason, bootstrap};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy, bootstrap};
 use ocm_kube::Cluster;
 use ocm_kube::wait::{Check, until_triggered};
 use tokio::time::{sleep_until, timeout_at};
@@ -470,17 +469,11 @@ pub async fn when_asked(
         Outcome::Refused(_) | Outcome::NoRequest => {
             Err(Failure::refused(format!("{name} is not accepted: {}", row.outcome.code()))
                 .because(row.detail)
-                .hint(look_at(name, options)))
+                .hint(Remedy::ExplainAcceptance(name.to_owned(), options.fingerprint.clone())))
         }
         Outcome::Failed(reason) => Err(Failure::new(reason, format!("{name} is not accepted")).because(row.detail)),
         _ => Ok(row),
     }
-}
-
-/// The command that looks at a cluster which is not let in, and writes nothing.
-fn look_at(name: &str, options: &Options) -> String {
-    let key = options.fingerprint.iter().map(|key| format!(" {}", option("--fingerprint", key)));
-    format!("look at what is wrong: kubectl ocm accept {name} --explain{}", key.collect::<String>())
 }
 
 /// Whether the one request that is meant may still come.
@@ -542,13 +535,6 @@ mod tests {
         };
         assert!(judged("1") == judged("1"));
         assert!(judged("1") != judged("2"));
-    }
-
-    #[test]
-    fn to_look_writes_nothing_and_keeps_the_key_that_is_meant() {
-        let options = Options { fingerprint: Some("ab".to_owned()), ..Options::default() };
-        let look = "look at what is wrong: kubectl ocm accept c1 --explain --fingerprint ab";
-        assert_eq!(look_at("c1", &options), look);
     }
 
     /// Nobody listens there: what is asked of the hub fails, and is told.
