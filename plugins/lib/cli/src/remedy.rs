@@ -210,9 +210,8 @@ mod tests {
 
     #[test]
     fn to_look_writes_nothing_and_keeps_the_key_that_is_meant() {
-        let look = |key: Option<&str>| {
-            words(&Hint::from(Remedy::ExplainAcceptance("c1".to_owned(), key.map(str::to_owned))))
-        };
+        let look =
+            |key: Option<&str>| words(&Hint::from(Remedy::ExplainAcceptance("c1".to_owned(), key.map(str::to_owned))));
         let line = "look on the hub at what is wrong: kubectl ocm accept c1 --explain";
         assert_eq!(look(None), line);
         assert_eq!(look(Some("ab")), format!("{line} --fingerprint ab"));
