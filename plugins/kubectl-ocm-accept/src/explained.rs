@@ -95,13 +95,13 @@ fn in_words(obstacle: &Obstacle) -> String {
 /// What to type next.
 fn next(explained: &Explained) -> Vec<String> {
     let name = &explained.row.name;
-    let typed = Typed { options: &explained.options, approve_only: false };
+    let typed = Typed { options: &explained.typed, approve_only: false };
     let obstacles = explained.obstacles();
     let helps = obstacles.iter().filter_map(|obstacle| obstacle.help.as_ref());
     // Of a cluster that is accepted: what is left alone may be meant.
     let settled = explained.row.help.as_ref().filter(|_| obstacles.is_empty());
     let mut next: Vec<String> = helps.chain(settled).map(|help| typed.words(name, help)).collect();
-    let command = typed.command(name);
+    let command = Typed { options: &explained.options, approve_only: false }.command(name);
     let acts = acts(explained);
     match (&explained.policies, explained.refused_by_policies()) {
         (Some(policies), Some(_)) => {
@@ -183,7 +183,7 @@ fn cells(request: &Request, judged: &Judged, outcome: Outcome, now: Timestamp) -
 /// One cluster, for programs: the members that a dry run has, and those that explain it.
 fn object(explained: &Explained) -> Value {
     let name = &explained.row.name;
-    let typed = Typed { options: &explained.options, approve_only: false };
+    let typed = Typed { options: &explained.typed, approve_only: false };
     let mut object = view::object(&explained.row, &typed);
     if acts(explained) {
         // The command that is offered is about this request.
@@ -271,6 +271,7 @@ mod tests {
         Explained {
             row: first,
             overridden: Vec::new(),
+            typed: Options::default(),
             options: Options::default(),
             last,
             requests: Vec::new(),
@@ -334,6 +335,8 @@ mod tests {
                 "  in the way: Labels (M2): labels",
             ]
         );
+        // Who agrees to one of them does not agree to all.
+        assert!(lines[4].ends_with(": kubectl ocm accept c1 --as-registered"), "{lines:?}");
         assert_eq!(lines[5], "  next: to let it in: kubectl ocm accept c1 --reuse-name --as-registered");
         assert!(!one.is_let_in());
         assert_eq!(object(&one)["inTheWay"][1]["code"], json!("Labels"));

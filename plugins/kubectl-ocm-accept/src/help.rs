@@ -56,6 +56,7 @@ fn words(typed: &Typed<'_>, cluster: &str, help: &Help) -> String {
                  key: {}",
                 typed.with(cluster, |options| {
                     (options.replace, options.fingerprint) = (true, Some(key.to_owned()));
+                    options.without_request = false;
                 })
             )
         }
@@ -68,8 +69,9 @@ fn words(typed: &Typed<'_>, cluster: &str, help: &Help) -> String {
         }
         Help::WithoutRequest => format!(
             "wait for its request with --wait; if you know the cluster and it needs none: {}",
-            typed.with(cluster, |options| options.without_request = true)
+            typed.with(cluster, |options| (options.without_request, options.fingerprint) = (true, None))
         ),
+        Help::Wait if approve_only => "repeat the command when its agent has asked".to_owned(),
         Help::Wait => "wait for its request with --wait".to_owned(),
         Help::AsRegistered => {
             format!("if that is meant: {}", typed.with(cluster, |options| options.as_registered = true))
@@ -176,6 +178,11 @@ mod tests {
         let replace = Help::Replace { asks: vec!["cd".to_owned()], holds: vec!["ab".to_owned()] };
         assert_eq!(line(replace, false), "kubectl ocm accept c1 --replace --fingerprint cd --cluster-set prod");
         assert_eq!(typed(false).words("c1", &Help::Wait), "wait for its request with --wait");
+        // They do not go together.
+        let options = Options { without_request: true, ..Options::default() };
+        let replace = Help::Replace { asks: vec!["cd".to_owned()], holds: Vec::new() };
+        let words = Typed { options: &options, approve_only: false }.words("c1", &replace);
+        assert!(words.ends_with("kubectl ocm accept c1 --replace --fingerprint cd"), "{words}");
     }
 
     #[test]

@@ -370,7 +370,8 @@ impl<'a> Case<'a> {
             // For a signer whose certificates are no identity on the hub, or with another's name.
             Some((_, request)) if !self.options.without_request => {
                 if let Some(refusal) = self.approved_wrongly(request) {
-                    return refusal.into();
+                    // Anybody may have asked for it: the agent may still come.
+                    return Refusal { is_decided: false, ..refusal }.into();
                 }
             }
             _ => {}

@@ -20,6 +20,8 @@ pub struct Explained {
     pub row: Row,
     /// What options of a person override of that, in the order in which the rules come to it.
     pub overridden: Vec<Refusal>,
+    /// What was asked with.
+    pub typed: Options,
     /// The options that override it.
     pub options: Options,
     /// What would be done with them.
@@ -115,10 +117,12 @@ fn told(mut candidate: Candidate, way: Way, engine: Option<&mut Engine>) -> Expl
     });
     let unread = candidate.unread.clone().filter(|_| !candidate.options.reuse_name);
     let first = row(&candidate);
+    let typed = candidate.options.clone();
     let candidate = Candidate { options: options.clone(), decision, ..candidate };
     Explained {
         row: first,
         overridden,
+        typed,
         options,
         last: row(&candidate),
         requests: candidate.requests.into_iter().zip(judged).collect(),
