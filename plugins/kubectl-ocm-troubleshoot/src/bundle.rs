@@ -77,7 +77,13 @@ pub(crate) fn write(
         failed(&error)
     })?;
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    Ok(is_large(bytes).or_else(|| has_many(snapshot)))
+    let count = || std::fs::read(path).ok().and_then(|text| has_values(&text));
+    Ok(is_large(bytes).or_else(|| has_many(snapshot)).or_else(count))
+}
+
+fn has_values(text: &[u8]) -> Option<String> {
+    let count = values(text);
+    (count > VALUES).then(|| format!("it has {count} values, and at most {VALUES} are read"))
 }
 
 fn is_large(bytes: u64) -> Option<String> {
@@ -156,9 +162,8 @@ pub(crate) fn read(name: &str, text: &[u8]) -> Result<Snapshot, Failure> {
             .hint("write one with: kubectl ocm troubleshoot CLUSTER --bundle FILE")
     };
     const SMALL: &str = "bundles of single clusters are small: kubectl ocm troubleshoot CLUSTER --bundle FILE";
-    let count = values(text);
-    if count > VALUES {
-        return Err(failed(&format!("it has {count} values, and at most {VALUES} are read")).hint(SMALL));
+    if let Some(why) = has_values(text) {
+        return Err(failed(&why).hint(SMALL));
     }
     let kept: Kept = serde_json::from_slice(text).map_err(|error| not_ours(&error))?;
     if kept.snapshot.format > FORMAT {

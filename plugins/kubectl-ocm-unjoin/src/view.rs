@@ -101,7 +101,7 @@ pub(crate) fn finish(
     }
     if let Some(namespace) = account_left {
         ui.tell(Event::warning(format!(
-            "the managed cluster could not be reached: if `kubectl ocm join` has made the operator's account there, it stays, with a \
+            "nobody could look at the managed cluster: if `kubectl ocm join` has made the operator's account there, it stays, with a \
              token that does not end; whoever reaches that cluster types kubectl delete namespace {namespace}"
         )));
     }

@@ -1039,6 +1039,10 @@ fn namespaces_of_others_explain_nothing_of_an_agent() {
     assert_eq!(causes(&snapshot), [2106, 6104]);
     on_managed(&mut snapshot).terminating = Observed::Read(vec![gone("open-cluster-management-agent")]);
     assert_eq!(causes(&snapshot), [6104]);
+    // It is left where the Klusterlet has gone.
+    let managed = on_managed(&mut snapshot);
+    (managed.klusterlets, managed.agents) = (Observed::Read(Vec::new()), Vec::new());
+    assert!(found(&snapshot, 6104).is_some());
 }
 
 #[test]

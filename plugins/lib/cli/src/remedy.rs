@@ -136,6 +136,9 @@ fn what_to_type(remedy: &Remedy) -> String {
             format!("to leave that hub for good: kubectl ocm unjoin {name} --context CLUSTER --hub-context HUB")
         }
         Remedy::Detach(name) => format!("on its hub: kubectl ocm detach {name} --context HUB"),
+        Remedy::GoOnAtHub(name) => {
+            format!("if an unjoin of {name} was interrupted, on its hub: kubectl ocm detach {name} --context HUB")
+        }
         Remedy::NameKlusterlet => "say which one is meant: by the name of its cluster, or --klusterlet NAME".to_owned(),
         Remedy::AllowDowngrade => "to go back all the same, which upstream does not test: --allow-downgrade".to_owned(),
         Remedy::UpgradeHub(release) => {

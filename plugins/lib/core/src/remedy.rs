@@ -118,6 +118,8 @@ pub enum Remedy {
     Unjoin(String),
     /// Take the cluster of this name away from its hub.
     Detach(String),
+    /// Take the cluster of this name away from its hub, if a run that took it off was interrupted.
+    GoOnAtHub(String),
     /// Say which Klusterlet is meant.
     NameKlusterlet,
     /// Say what becomes of objects that works have put on the cluster.

@@ -268,13 +268,15 @@ fn nothing_left_behind(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
 
 fn agent_namespace_removed(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     // Add-ons, and a hub on the same cluster, have namespaces of like names.
-    let shared = [namespaces::OPERATOR, namespaces::AGENT_ADDON];
+    // The usual one of agents may be left by a Klusterlet that is gone.
+    let shared = [namespaces::OPERATOR, namespaces::AGENT, namespaces::AGENT_ADDON];
     let is_agents = |name: &str| managed.agents.iter().any(|agent| agent.namespace == name);
     let stuck = managed.terminating.read().into_iter().flatten();
     let stuck = stuck.filter(|namespace| shared.contains(&namespace.name.as_str()) || is_agents(&namespace.name));
     let stuck = stuck.filter(|namespace| namespace.since.as_ref().is_some_and(|since| is_old(facts, since)));
     // The namespace of one agent explains nothing of another one, and that of add-ons nothing of any.
-    let is_apart = |name: &str| name == namespaces::AGENT_ADDON || (is_agents(name) && managed.agents.len() > 1);
+    let is_only = |name: &str| is_agents(name) && managed.agents.len() == 1;
+    let is_apart = |name: &str| name != namespaces::OPERATOR && !is_only(name) && !managed.agents.is_empty();
     Outcome::of(
         stuck
             .map(|namespace| {

@@ -111,7 +111,7 @@ pub struct Unjoined {
     pub works: Option<(usize, Works)>,
     /// Definitions that stay on the managed cluster of a hosted Klusterlet.
     pub guest: Vec<String>,
-    /// The namespace on the managed cluster of a hosted Klusterlet, which could not be reached, that may hold the operator's account.
+    /// The namespace on the managed cluster of a hosted Klusterlet, where nobody could look, that may hold the operator's account.
     pub account_left: Option<String>,
 }
 
@@ -197,7 +197,7 @@ pub async fn see(
     let label = managed.label();
     // A run that was killed may have taken the Klusterlet away, and not yet its cluster.
     let begun = |failure: Failure| match &request.cluster {
-        Some(cluster) if failure.reason == Reason::Refused => failure.hint(Remedy::Detach(cluster.clone())),
+        Some(cluster) if failure.reason == Reason::Refused => failure.hint(Remedy::GoOnAtHub(cluster.clone())),
         _ => failure,
     };
     let known = rules::choose(&all, request.cluster.as_deref(), request.klusterlet.as_deref(), &label);
@@ -520,7 +520,7 @@ pub async fn unjoin(
         hub::drain(hub, held, leaving, narrator, each).await?;
     }
     if let (Some(guest), Some(known), DryRun::No) = (&seen.guest, &seen.known, leaving.dry_run)
-        && guest::own_namespace(guest, known).await?.is_some()
+        && !matches!(guest::own_namespace(guest, known).await, Ok(None))
     {
         // With the Klusterlet goes what leads there.
         narrator.tell(Event::note(format!(
@@ -543,7 +543,10 @@ pub async fn unjoin(
                 guest::account(guest, known, leaving.dry_run, each).await?;
             }
         }
-        (None, true) => unjoined.account_left = seen.known.as_ref().map(|known| known.name().to_owned()),
+        (None, true) => {
+            let known = seen.known.as_ref().filter(|_| leaving.dry_run == DryRun::No);
+            unjoined.account_left = known.map(|known| known.name().to_owned());
+        }
         (None, false) => unjoined.works = works(managed, seen, request, narrator, each).await?,
     }
     if seen.operator_goes(request) {
