@@ -262,7 +262,9 @@ async fn try_on(
         let after = manifest.body().clone();
         return done(Applied { manifest, outcome, before, after });
     }
-    let mut params = PatchParams::apply(FIELD_MANAGER).force();
+    let mut params = PatchParams::apply(FIELD_MANAGER);
+    // What somebody makes meanwhile is theirs: it is looked at again.
+    params.force = before.is_some();
     params.dry_run = dry_run == DryRun::Server;
     let mut body = manifest.body().clone();
     if let Some(version) = before.as_ref().and_then(|before| before.pointer("/metadata/resourceVersion")) {
@@ -271,6 +273,9 @@ async fn try_on(
     let sent = api(cluster, &manifest).patch(manifest.name(), &params, &Patch::Apply(body)).await;
     let after = match sent {
         Ok(after) => after,
+        Err(error) if before.is_none() && is_owned(&error) => {
+            return Ok(Tried::Changed(cluster.explain(format_args!("apply {}", manifest.reference()), error)));
+        }
         Err(error) => return refused(cluster, "apply", &manifest, error),
     };
     let after = to_value(&after)?;
@@ -285,9 +290,14 @@ async fn try_on(
 /// Whether an object was not applied as it has changed since it was read. Conflicts of field managers, which no new read
 /// would mend, say themselves what they are.
 fn is_changed(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_conflict()) && !is_owned(error)
+}
+
+/// Whether fields that were to be applied are another manager's.
+fn is_owned(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else { return false };
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    status.is_conflict() && !causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    status.is_conflict() && causes.any(|cause| cause.reason == "FieldManagerConflict")
 }
 
 /// Carries out a plan stage by stage. Between the stages it waits until new kinds are served.

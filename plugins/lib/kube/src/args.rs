@@ -84,7 +84,7 @@ pub struct HubArgs {
     #[arg(long = "hub-as", value_name = "USER", hide_short_help = true)]
     pub hub_as: Option<String>,
     /// Group to act as on the hub (repeatable)
-    #[arg(long = "hub-as-group", value_name = "GROUP", hide_short_help = true)]
+    #[arg(long = "hub-as-group", requires = "hub_as", value_name = "GROUP", hide_short_help = true)]
     pub hub_as_group: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ pub struct ManagedArgs {
     #[arg(long = "managed-as", value_name = "USER", hide_short_help = true)]
     pub managed_as: Option<String>,
     /// Group to act as on the managed cluster (repeatable)
-    #[arg(long = "managed-as-group", value_name = "GROUP", hide_short_help = true)]
+    #[arg(long = "managed-as-group", requires = "managed_as", value_name = "GROUP", hide_short_help = true)]
     pub managed_as_group: Vec<String>,
 }
 

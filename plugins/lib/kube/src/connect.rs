@@ -1,5 +1,6 @@
 //! From a [`Connection`] to a client, with every mistake in the kubeconfig said in one sentence.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,6 @@ use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster};
 use kube::{Client, Config};
-use ocm_core::address::is_loopback;
 use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_net::proxy::{self, Origin, Proxy, UnusableProxy};
 use ocm_net::{Vantage, Way};
@@ -133,8 +133,7 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
         |cause: &dyn std::fmt::Display| Failure::new(Reason::Kubeconfig, format!("{of} cannot be used")).because(cause);
     let seen = ExecAuthCluster::try_from(&entry).map_err(|error| unusable(&error))?;
     let url = address(entry.server.as_deref(), &unusable)?;
-    // A proxy that the kubeconfig names is asked for addresses of this machine, too.
-    let stays_here = is_loopback(host(&url)) && entry.proxy_url.as_ref().is_none_or(String::is_empty);
+    let stays_here = is_this_machine(host(&url)) && !is_proxied(&url, &entry, &connection.from)?;
     if url.scheme_str() == Some("http") && !stays_here && credentials::sends_any(&user) {
         let failure =
             unusable(&"its server has no TLS (http://), and its user's credentials would travel in the clear");
@@ -164,6 +163,21 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
     cluster.client = dial::client(proxy, from, &config, identity, &middleware, connection.sends_once)
         .map_err(|error| unusable(&error))?;
     Ok(cluster)
+}
+
+/// Whether only this machine is found under a host, whoever answers for names: a DNS server may say anything of names such as
+/// `x.localhost`.
+fn is_this_machine(host: &str) -> bool {
+    match host.parse::<IpAddr>() {
+        Ok(ip) => ip.to_canonical().is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+/// Whether a proxy is on the way. One that the kubeconfig names is asked for addresses of this machine, too.
+fn is_proxied(url: &Uri, entry: &ClusterEntry, from: &Vantage) -> Result<bool, Failure> {
+    let is_named = entry.proxy_url.as_ref().is_some_and(|proxy| !proxy.is_empty());
+    Ok(is_named || (from.is_here() && environment_proxy(url)?.is_some()))
 }
 
 /// The client's configuration and its proxy. Put together here and not by the client's own loader, which would choose the proxy by

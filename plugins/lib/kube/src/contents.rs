@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// # Errors
 /// The failure of a request: where one kind may not be listed, it is not known what there is.
 pub async fn of(cluster: &Cluster, namespace: &str) -> Result<Vec<Content>, Failure> {
-    let discovery = discover(cluster).await?;
+    let discovery = discover_all(cluster).await?;
     let is_held = |capabilities: &ApiCapabilities| capabilities.scope == Scope::Namespaced && is_kept(capabilities);
     let kinds: Vec<ApiResource> = discovery
         .groups()
@@ -142,9 +142,22 @@ pub async fn kinds(cluster: &Cluster, wanted: &[(String, String)]) -> Result<Vec
 
 /// What the cluster serves. While definitions come and go, a group can be gone between two questions: then it is asked again.
 async fn discover(cluster: &Cluster) -> Result<Discovery, Failure> {
-    if let Ok(found) = Discovery::new(cluster.client.clone()).run_aggregated().await {
-        return Ok(found);
+    match Discovery::new(cluster.client.clone()).run_aggregated().await {
+        Ok(found) => Ok(found),
+        Err(_) => group_by_group(cluster).await,
     }
+}
+
+/// The same, where a group whose server does not answer is an error: what the API server knew of it at another time, or nothing,
+/// does not tell what there is.
+async fn discover_all(cluster: &Cluster) -> Result<Discovery, Failure> {
+    match is_fresh(cluster).await {
+        true => discover(cluster).await,
+        false => group_by_group(cluster).await,
+    }
+}
+
+async fn group_by_group(cluster: &Cluster) -> Result<Discovery, Failure> {
     // API servers before Kubernetes 1.30, and some that stand before others, answer group by group.
     let mut tries = 1;
     loop {
@@ -160,6 +173,13 @@ async fn discover(cluster: &Cluster) -> Result<Discovery, Failure> {
         tries += 1;
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Whether the API server knows of every group what there is now. Upstream: `APIVersionDiscovery.freshness`.
+async fn is_fresh(cluster: &Cluster) -> bool {
+    let Ok(groups) = cluster.client.list_api_groups_aggregated().await else { return false };
+    let mut versions = groups.items.iter().flat_map(|group| &group.versions);
+    versions.all(|version| version.freshness.as_deref() != Some("Stale"))
 }
 
 async fn list(cluster: &Cluster, namespace: &str, resource: ApiResource) -> Result<Vec<Content>, Failure> {

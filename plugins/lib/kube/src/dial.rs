@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use http::Uri;
+use http::{Request, Response, StatusCode, Uri};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
@@ -21,7 +21,7 @@ use ocm_net::proxy::{Proxy, ProxyName};
 use ocm_net::{ConnectError, Endpoint, Identity, Stream, Trust, Tunnel, Vantage, client_config};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tower::retry::RetryLayer;
+use tower::retry::{Policy, RetryLayer};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, service_fn};
 
 use crate::middleware::Middleware;
@@ -78,11 +78,36 @@ pub(crate) fn client(
     let client: legacy::Client<_, Body> = legacy::Builder::new(TokioExecutor::new()).build(connect);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer((!sends_once).then(|| RetryLayer::new(RetryPolicy::server_retry())))
+        .option_layer((!sends_once).then(|| RetryLayer::new(Retry(RetryPolicy::server_retry()))))
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(client);
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).with_layer(middleware).build())
+}
+
+/// Sends requests again that the server could not take. Behind a 504 one may still be carried out, or has been: only what reads is
+/// sent again then, or an own write would be taken for somebody else's.
+#[derive(Clone)]
+struct Retry(RetryPolicy);
+
+impl<Res> Policy<Request<Body>, Response<Res>, BoxError> for Retry {
+    type Future = <RetryPolicy as Policy<Request<Body>, Response<Res>, BoxError>>::Future;
+
+    fn retry(
+        &mut self,
+        request: &mut Request<Body>,
+        result: &mut Result<Response<Res>, BoxError>,
+    ) -> Option<Self::Future> {
+        let is_late = result.as_ref().is_ok_and(|response| response.status() == StatusCode::GATEWAY_TIMEOUT);
+        if is_late && !request.method().is_safe() {
+            return None;
+        }
+        self.0.retry(request, result)
+    }
+
+    fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
+        Policy::<_, Response<Res>, BoxError>::clone_request(&mut self.0, request)
+    }
 }
 
 /// Opens connections to servers.
@@ -173,5 +198,25 @@ impl AsyncWrite for Dialled {
 
     fn is_write_vectored(&self) -> bool {
         self.0.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_may_have_been_written_is_not_written_again() {
+        let is_sent_again = |method: &str, status: u16| {
+            let mut request = Request::builder().method(method).uri("/").body(Body::empty()).unwrap();
+            let response = Response::builder().status(status).body(()).unwrap();
+            let mut policy = Retry(RetryPolicy::server_retry());
+            policy.retry(&mut request, &mut Ok::<_, BoxError>(response)).is_some()
+        };
+        for method in ["POST", "PATCH", "PUT", "DELETE"] {
+            assert!(!is_sent_again(method, 504), "{method}");
+            assert!(is_sent_again(method, 429) && is_sent_again(method, 503), "{method}");
+        }
+        assert!(is_sent_again("GET", 504) && !is_sent_again("GET", 500));
     }
 }

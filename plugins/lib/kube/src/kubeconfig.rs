@@ -107,9 +107,12 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     };
     // As kubectl does, files of the list that do not exist are passed over.
     let mut merged: Option<Kubeconfig> = None;
-    for path in paths.iter().filter(|path| path.exists()) {
+    for path in &paths {
         let shown = path.display().to_string();
-        let mut one = read(path).map_err(|error| unreadable(&shown, &error))?;
+        let mut one = match read(path) {
+            Err(Unreadable::File(error)) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            read => read.map_err(|error| unreadable(&shown, &error))?,
+        };
         // An empty current context is none: a later file may name one.
         one.current_context = one.current_context.filter(|context| !context.is_empty());
         merged = Some(match merged {

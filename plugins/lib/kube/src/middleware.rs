@@ -104,7 +104,9 @@ where
             if let Some(value) = middleware.credentials.authorization().await? {
                 request.headers_mut().insert(AUTHORIZATION, value);
             }
-            let limit = middleware.limit.filter(|_| !is_endless).map(|limit| (limit, Instant::now() + limit));
+            // Longer than any clock goes is no limit.
+            let limit = middleware.limit.filter(|_| !is_endless);
+            let limit = limit.and_then(|limit| Some((limit, Instant::now().checked_add(limit)?)));
             let response = inner.call(request);
             let response = match limit {
                 Some((limit, end)) => tokio::time::timeout_at(end, response)

@@ -18,6 +18,9 @@ pub enum UnusableProxy {
     /// It is none of http, https and socks5.
     #[error("its scheme is none of http, https and socks5")]
     Scheme,
+    /// Where its credentials end cannot be told.
+    #[error("it has more than one @: within its user name and password write it as %40")]
+    Credentials,
 }
 
 /// Who named a proxy.
@@ -90,6 +93,11 @@ impl Proxy {
             "https" => "https",
             _ => return Err(UnusableProxy::Scheme),
         };
+        // Which of several ends the credentials, programs do not agree about: within them it is written %40.
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.matches('@').count() > 1 {
+            return Err(UnusableProxy::Credentials);
+        }
         // A user name alone has an empty password.
         let url = match rest.split_once('@') {
             Some((user, rest)) if !user.contains([':', '/']) => format!("{scheme}://{user}:@{rest}"),
@@ -374,6 +382,8 @@ mod tests {
         assert_eq!(parse("http://").unwrap_err(), UnusableProxy::NotAUrl);
         assert_eq!(parse("http://a b").unwrap_err(), UnusableProxy::NotAUrl);
         assert_eq!(parse("http://p:port").unwrap_err(), UnusableProxy::NotAUrl);
+        assert_eq!(parse("http://me:pa@ss@p:1").unwrap_err(), UnusableProxy::Credentials);
+        assert_eq!(parse("http://me:pa%40ss@p:1/x@y").map(|proxy| proxy.to_string()), Ok("p:1".to_owned()));
         assert!(["http://p:", "http://[fd00::1]", "http://[fd00::1]:1"].iter().all(|url| parse(url).is_ok()));
         assert!(parse("SOCKS5H://p:1").unwrap().is_socks());
         let proxy = parse("socks5://me:secret@p").unwrap();

@@ -147,6 +147,9 @@ fn a_server_that_must_not_be_talked_to_so_is_told() {
     for (text, expected) in [
         (plain.clone(), "its user's credentials would travel in the clear"),
         (user(&plain, "{ username: ann, password: s3cret }"), "would travel in the clear"),
+        // A DNS server may say anything of such a name, and a proxy is asked for such an address.
+        (kubeconfig("http://kind.localhost:1", &["hub"]), "would travel in the clear"),
+        (kubeconfig("http://0.0.0.0:1", &["hub"]), "would travel in the clear"),
         (user(&plain, "{ exec: { apiVersion: client.authentication.k8s.io/v1, command: \"false\" } }"), "in the clear"),
         (
             kubeconfig("http://127.0.0.1:1", &["hub"]).replace("{ server", "{ proxy-url: 'http://127.0.0.1:1', server"),
@@ -180,6 +183,29 @@ fn the_first_file_that_names_a_current_context_counts() {
     let cli = cli.env("KUBECONFIG", format!("{}:{}", first.display(), second.display()));
     let run = cli.run(["get", "clusters"]);
     assert_eq!((run.exit, run.stderr.as_str()), (0, "note: the hub has no managed clusters\n"), "{run}");
+}
+
+#[test]
+fn a_file_of_the_list_that_cannot_be_read_is_not_passed_over() {
+    let server = Server::start(|_, _| Reply::Json(200, NONE.to_owned()));
+    let of_list = |first: &str| {
+        let cli = Cli::new();
+        let second = cli.write("b", &kubeconfig(&server.url(), &["hub"]));
+        let first = cli.home().join(first);
+        cli.env("KUBECONFIG", format!("{}:{}", first.display(), second.display())).run(["get", "clusters"])
+    };
+    let run = of_list("missing");
+    assert_eq!(run.exit, 0, "{run}");
+    // What is beside it may be another cluster's.
+    let run = of_list("b/below-a-file");
+    assert!(run.exit == 2 && run.stderr.contains("cannot read the kubeconfig"), "{run}");
+}
+
+#[test]
+fn groups_without_a_user_to_act_as_are_refused() {
+    let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub", "c1"]));
+    let run = cli.run(["join", "c1", "--context", "c1", "--hub-context", "hub", "--hub-as-group", "viewers"]);
+    assert!(run.exit == 2 && run.stderr.contains("--hub-as <USER>"), "{run}");
 }
 
 #[test]
