@@ -159,8 +159,22 @@ pub async fn vouching(endpoint: &Endpoint, ca: &[Vec<u8>]) -> Result<Vec<Vec<u8>
 
 /// The UID of a cluster's namespace `kube-system`, which no other cluster has; none where it may not be read.
 pub async fn uid(cluster: &Cluster) -> Option<String> {
+    known_uid(cluster).await.ok().flatten()
+}
+
+/// The same, where not to have an answer is an error.
+///
+/// # Errors
+/// When the cluster cannot be asked.
+pub(crate) async fn known_uid(cluster: &Cluster) -> Result<Option<String>, Failure> {
     let api: Api<Namespace> = Api::all(cluster.client.clone());
-    api.get_metadata_opt("kube-system").await.ok()??.metadata.uid
+    match api.get_metadata_opt("kube-system").await {
+        Ok(found) => Ok(found.and_then(|found| found.metadata.uid)),
+        Err(error) => {
+            let failure = cluster.explain("read namespace kube-system", error);
+            if failure.reason == Reason::Forbidden { Ok(None) } else { Err(failure) }
+        }
+    }
 }
 
 /// The address and authority that a hub publishes; none if it does not.

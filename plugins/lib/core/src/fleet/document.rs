@@ -232,6 +232,17 @@ mod tests {
         assert_eq!(members[1].joining().kubeconfig.as_deref(), Some("c2.yaml"));
         assert_eq!(members[1].joining().as_groups, ["g"]);
         assert_eq!(members.iter().map(|member| member.internal_managed).collect::<Vec<_>>(), [true, false]);
+        // A context that stands alone is one of the kubeconfig beside it.
+        let in_one = "hub: {context: hub}\ndefaults: {mode: hosted, kubeconfig: fleet.yaml}\nclusters:\n\
+            - {name: c1, context: hosting, managed: {context: c1}}\n\
+            - {name: c2, context: hosting, managed: {kubeconfig: c2.yaml, context: c2}}\n\
+            - {name: c3, context: hosting, kubeconfig: own.yaml, managed: {context: c3}}\n";
+        let of_one = fleet(in_one).unwrap().members;
+        let kubeconfigs: Vec<_> = of_one.iter().map(|member| member.joining().kubeconfig.as_deref()).collect();
+        assert_eq!(kubeconfigs, [Some("fleet.yaml"), Some("c2.yaml"), Some("own.yaml")]);
+        let twice = "hub: {context: hub}\ndefaults: {mode: hosted, kubeconfig: fleet.yaml}\nclusters:\n\
+            - {name: c1, context: hosting, managed: {context: c1}}\n- {name: c2, context: c1, mode: default}\n";
+        assert!(said(twice).0.contains("clusters[1]"), "{:?}", said(twice));
         let of_all = "hub: {context: hub}\ndefaults: {managedInternalAddress: true}\nclusters:\n- {name: c1, context: c1}\n\
             - {name: c2, context: c1, mode: hosted, managed: {context: c2}}\n";
         let internal: Vec<bool> = fleet(of_all).unwrap().members.iter().map(|member| member.internal_managed).collect();
@@ -239,5 +250,22 @@ mod tests {
         let driver = members[0].settings.driver.as_ref().map(|driver| driver.auth_type.clone());
         assert_eq!(driver, Some(RegistrationAuthType::Grpc));
         assert_eq!(members[0].grpc.server, Some(("hub.example".to_owned(), Some(443))));
+    }
+
+    #[test]
+    fn a_cluster_that_chooses_otherwise_does_without_what_goes_with_the_defaults() {
+        let text = "hub: {context: hub}\n\
+            defaults: {registrationAuth: grpc, grpcServer: hub.example, addonKubeclientRegistrationAuth: token, \
+            addonTokenExpirationSeconds: 7200, proxyUrl: 'https://proxy.example:3129', proxyCaFile: proxy.crt}\n\
+            clusters:\n\
+            - {name: c1, context: c1, registrationAuth: csr, addonKubeclientRegistrationAuth: csr, proxyUrl: ''}\n\
+            - {name: c2, context: c2, registrationAuth: csr, proxyUrl: 'http://other.example:3128'}\n";
+        let members = fleet(text).unwrap().members;
+        assert!(members.iter().all(|member| !member.by_grpc() && member.grpc.server.is_none()));
+        assert_eq!(members[0].proxy, AgentProxy::Without);
+        assert!(matches!(&members[1].proxy, AgentProxy::Through { ca, .. } if ca.is_empty()));
+        // What it says itself is refused as ever.
+        let own = text.replace("proxyUrl: ''", "proxyUrl: '', proxyCaFile: own.crt");
+        assert!(said(&own).0.contains("proxyCaFile"), "{:?}", said(&own));
     }
 }

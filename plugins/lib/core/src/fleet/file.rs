@@ -223,13 +223,19 @@ pub(super) fn parse(text: &str) -> Result<(File, Vec<u64>), Wrong> {
 impl Entry {
     /// It, with what it does not say from the defaults. Of maps each key counts for itself.
     pub(super) fn over(self, base: &Self) -> Self {
+        let base = &self.fitting(base);
+        let kubeconfig = or(self.kubeconfig, base.kubeconfig.as_ref());
         Self {
             name: self.name,
-            kubeconfig: or(self.kubeconfig, base.kubeconfig.as_ref()),
+            // A context that stands alone is one of the same kubeconfig.
+            managed: self.managed.map(|managed| match managed.context {
+                Some(_) => Access { kubeconfig: or(managed.kubeconfig, kubeconfig.as_ref()), ..managed },
+                None => managed,
+            }),
+            kubeconfig,
             context: self.context,
             act_as: or(self.act_as, base.act_as.as_ref()),
             as_groups: or(self.as_groups, base.as_groups.as_ref()),
-            managed: self.managed,
             managed_internal_address: self.managed_internal_address.or(base.managed_internal_address),
             itself: self.itself,
             accept: self.accept.or(base.accept),
@@ -264,6 +270,27 @@ impl Entry {
             proxy_url: or(self.proxy_url, base.proxy_url.as_ref()),
             proxy_ca_file: or(self.proxy_ca_file, base.proxy_ca_file.as_ref()),
         }
+    }
+}
+
+impl Entry {
+    /// The defaults without what goes with another choice than this cluster's own.
+    fn fitting(&self, base: &Self) -> Self {
+        let mut base = base.clone();
+        let is_other = |own: Option<DriverWord>, word: DriverWord| own.is_some_and(|own| own != word);
+        if is_other(self.registration_auth, DriverWord::Grpc) {
+            (base.grpc_server, base.grpc_ca_file) = (None, None);
+        }
+        if is_other(self.registration_auth, DriverWord::AwsIrsa) {
+            (base.hub_cluster_arn, base.managed_cluster_arn) = (None, None);
+        }
+        if self.addon_kubeclient_registration_auth.is_some_and(|own| own != AddOnAuthWord::Token) {
+            base.addon_token_expiration_seconds = None;
+        }
+        if self.proxy_url.as_ref().is_some_and(|url| !url.trim().to_ascii_lowercase().starts_with("https:")) {
+            base.proxy_ca_file = None;
+        }
+        base
     }
 }
 

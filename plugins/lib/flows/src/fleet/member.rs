@@ -145,7 +145,9 @@ impl<'a> Run<'a> {
     /// Refuses a cluster that is another one of the fleet, and one that is the hub unless the file says so.
     async fn identify(&self, member: &Member) -> Result<Option<String>, Failure> {
         let (joining, hub) = (member.joining(), &self.fleet.hub);
-        let (uid, hub_uid) = futures::join!(hub::uid(joining), self.hub_uid.get_or_init(|| hub::uid(hub)));
+        // Without an answer two entries of one cluster, and the hub itself, would not be told.
+        let of_hub = self.hub_uid.get_or_try_init(|| hub::known_uid(hub));
+        let (uid, hub_uid) = futures::try_join!(hub::known_uid(joining), of_hub)?;
         let is_hub = are_at_one(joining, hub) || (uid.is_some() && uid == *hub_uid);
         if is_hub && !member.spec.itself {
             let sentence = format!("{} is the hub itself; nothing was changed", joining.label());
