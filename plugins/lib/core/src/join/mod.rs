@@ -36,5 +36,7 @@ mod snapshot;
 
 pub use bootstrap_secrets::{bootstrap_secret, bootstrap_secret_of, external_secret};
 pub use driver::{driver_of, registers_anew};
-pub use plan::{CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Kubeconfigs, Live, Settings, left_as_they_are, plan};
+pub use plan::{
+    CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Kubeconfigs, Live, Settings, left_as_they_are, plan, pull_secret,
+};
 pub use rbac::operator_rights;

@@ -157,6 +157,12 @@ pub fn plan(settings: &Settings, kubeconfigs: Kubeconfigs<'_>, live: &Live) -> P
     ])
 }
 
+/// The Secret with the credentials of image registries, as the settings say it; none: they say nothing of it.
+pub fn pull_secret(settings: &Settings) -> Option<Manifest> {
+    let credentials = settings.pull_credentials.as_ref()?;
+    Some(Manifest::of(&operator::pull_secret(Some(credentials))))
+}
+
 /// The fields of the Klusterlet that is there for which something else was said than they say.
 pub fn left_as_they_are(settings: &Settings, live: &Live) -> Vec<String> {
     if live.klusterlet.is_none() {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use ocm_api::Manifest;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::membership::{Belonging, still_serves};
@@ -13,8 +14,8 @@ use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
 use ocm_core::redact::redact;
-use ocm_core::{Event, Failure, Narrator, Plan, Remedy, Stage};
-use ocm_kube::{Cluster, access};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy, Stage};
+use ocm_kube::{Cluster, access, apply};
 
 use super::bootstrap::{NOT_MADE, credential_of, may_serve, tell_rendered, unknown_ca};
 use super::driver::Chosen;
@@ -195,6 +196,16 @@ pub(super) async fn prepare<'a>(
                 survey.names.klusterlet,
             )));
         }
+        if let Some(secret) = join::pull_secret(&request.settings)
+            && !is_there(managed, &secret).await?
+        {
+            narrator.tell(Event::warning(format!(
+                "the credentials of image registries of a cluster that has joined stay as they are, and are not those that were given: \
+                 change them with kubectl edit {} in namespace {}",
+                secret.reference(),
+                secret.namespace().unwrap_or_default(),
+            )));
+        }
     }
     // The Klusterlet says the driver and the mode, and lists the hubs.
     let plan = match is_whole {
@@ -274,6 +285,15 @@ fn wanted(request: &Request, survey: &Survey, ways: &Ways, hub: &HubSession) -> 
     let uid = hub.address.uid.clone().or_else(|| present.uid.clone());
     let without = HubAddress { ca, proxy: None, uid, ..present.clone() };
     request.proxy.way_of_registered(present, &without).map(Some).map_err(unknown_ca)
+}
+
+/// Whether a Secret holds what a manifest says. One that may not be read does not, as far as can be told.
+async fn is_there(managed: &Cluster, secret: &Manifest) -> Result<bool, Failure> {
+    match apply::read(managed, secret).await {
+        Ok(live) => Ok(live.is_some_and(|live| live["data"] == secret.body()["data"])),
+        Err(failure) if failure.reason == Reason::Forbidden => Ok(false),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Nothing but the kubeconfigs that are written.
