@@ -297,7 +297,8 @@ no hub, 124 --wait gave up, 130 interrupted.";
 #[derive(Args, Debug)]
 #[command(after_help = POLICY_ENGINE_EXAMPLES)]
 pub(crate) struct PolicyEngineInstallArgs {
-    /// Refuse nothing: policies are evaluated and their verdicts recorded, and the baseline only warns
+    /// Refuse nothing: policies are evaluated and their verdicts recorded, and the baseline only warns, unless
+    /// the hub has one that refuses already
     #[arg(long)]
     pub(crate) audit: bool,
     /// Wait until the API server was seen to ask the webhook, and then let nobody register without it

@@ -779,7 +779,13 @@ fn an_audit_refuses_nothing_and_what_people_chose_stays() {
     );
     install(&keeper, &["--replicas=3"], 0);
     install(&keeper, &[], 0);
-    assert_eq!((modes(), actions()), (vec!["Enforce".to_owned(); 4], vec![json!(["Deny", "Audit"]); 4]));
+    let denies = vec![json!(["Deny", "Audit"]); 4];
+    assert_eq!((modes(), actions()), (vec!["Enforce".to_owned(); 4], denies.clone()));
+    // What the baseline refuses already is not let through for the sake of policies that only record.
+    let said = install(&keeper, &["--audit"], 0);
+    assert!(said.stderr.contains("the hub's baseline refuses already what is wrong, which stays"), "{said:?}");
+    assert_eq!((modes(), actions()), (vec!["Audit".to_owned(); 4], denies));
+    install(&keeper, &[], 0);
     let spec = &e2e_tests::object(&hub.cluster, &["hubpolicy", "name-claim"])["spec"];
     assert_eq!((&spec["settings"], &spec["onError"]), (&json!({"holdTaken": true}), &json!("Hold")));
     let deployment =

@@ -22,6 +22,6 @@ mod works;
 
 pub use in_force::{mark, probe};
 pub use objects::{NAMES, plan};
-pub use policy::{FIRST_MINOR, POLICY_KIND};
+pub use policy::{BINDING_KIND, FIRST_MINOR, POLICY_KIND};
 pub use removal::{Effect, effects, is_answer, removal};
 pub use settings::{Enforcement, Settings};

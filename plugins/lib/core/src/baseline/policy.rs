@@ -19,6 +19,9 @@ pub const FIRST_MINOR: u32 = 30;
 /// Kind of the policies.
 pub const POLICY_KIND: &str = "ValidatingAdmissionPolicy";
 
+/// The kind of what puts policies of the baseline in force.
+pub const BINDING_KIND: &str = "ValidatingAdmissionPolicyBinding";
+
 /// The label of all that is ours.
 pub(super) const MARK: (&str, &str) = ("app.kubernetes.io/part-of", "kubectl-ocm");
 

@@ -217,10 +217,18 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
         (Some(GrpcExposure::LoadBalancer), None) => GrpcEndpoint::LoadBalancer,
         _ => GrpcEndpoint::default(),
     };
+    let of_grpc = |entry: &&Value| entry["protocol"] == "grpc" && entry.get("usage").is_none();
+    let there = exposed.and_then(Value::as_array).into_iter().flatten().find(of_grpc);
+    let there: Option<Endpoint> = there.and_then(|entry| serde_json::from_value(entry["grpc"].clone()).ok());
+    let there = there.unwrap_or_default();
     let endpoint = match (options.grpc_endpoint.unwrap_or(usual), host) {
         (GrpcEndpoint::Hostname, Some(host)) => Endpoint {
             type_: EndpointType::Hostname,
-            hostname: Some(HostnameConfig { host, ca_bundle: None }),
+            // What somebody has chosen beside the name goes with the name.
+            hostname: Some(match there.hostname.filter(|there| there.host == host) {
+                Some(there) => there,
+                None => HostnameConfig { host, ca_bundle: None },
+            }),
             ..Endpoint::default()
         },
         (GrpcEndpoint::Hostname, None) => {

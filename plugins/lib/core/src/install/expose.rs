@@ -106,6 +106,15 @@ mod tests {
         assert_eq!(again["metadata"]["annotations"], json!({PORT_ANNOTATION: "8443"}));
         let (other, _) = found(&options(Some("other.example"), None), &live);
         assert_eq!(other["metadata"]["annotations"], json!({PORT_ANNOTATION: "443"}));
+        // What somebody has chosen beside the name stays with the name.
+        let mut trusted = live.clone();
+        let bundle = json!({"host": "hub.example", "caBundle": "Y2E="});
+        *trusted.cluster_manager.as_mut().unwrap().pointer_mut(EXPOSURE).unwrap() =
+            json!({"type": "hostname", "hostname": bundle});
+        let (same, _) = found(&options(Some("hub.example"), None), &trusted);
+        assert_eq!(same.pointer(EXPOSURE).unwrap()["hostname"], bundle);
+        let (other, _) = found(&options(Some("other.example"), None), &trusted);
+        assert_eq!(other.pointer(EXPOSURE).unwrap()["hostname"], json!({"host": "other.example"}));
         let (plain, _) = found(&options(Some("hub.example"), None), &Live::default());
         assert_eq!(plain["metadata"], json!({"name": "cluster-manager"}));
         let wrong = plan(&options(Some("http://hub"), None), &Live::default()).unwrap_err();

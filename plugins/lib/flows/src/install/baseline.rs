@@ -11,6 +11,7 @@ use ocm_kube::access::Right;
 use ocm_kube::admission::Answer;
 use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, access, apply};
+use serde_json::Value;
 
 use super::preflight;
 use super::probe::{self, PAUSE, Seen};
@@ -104,6 +105,24 @@ pub(super) async fn is_another_there(cluster: &Cluster, settings: &Settings) -> 
         // One of them carries the mark of all.
         if says("baseline ") {
             return Ok(!says(&mark));
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the hub's baseline refuses what these settings would only warn of.
+///
+/// # Errors
+/// When the cluster cannot be read.
+pub(super) async fn refuses_more(cluster: &Cluster, settings: &Settings) -> Result<bool, Failure> {
+    let denies = |binding: &Value| {
+        let actions = binding.pointer("/spec/validationActions").and_then(Value::as_array);
+        actions.is_some_and(|actions| actions.iter().any(|action| action == "Deny"))
+    };
+    let plan = baseline::plan(settings);
+    for binding in plan.objects().filter(|object| object.kind() == baseline::BINDING_KIND && !denies(object.body())) {
+        if apply::read(cluster, binding).await?.is_some_and(|live| denies(&live)) {
+            return Ok(true);
         }
     }
     Ok(false)

@@ -297,6 +297,10 @@ async fn before(
         narrator.tell(Event::note("the hub has a baseline with other settings or of another release, which stays"));
         return Ok(None);
     }
+    if first::refuses_more(cluster, settings).await? {
+        narrator.tell(Event::note("the hub's baseline refuses already what is wrong, which stays"));
+        return Ok(None);
+    }
     Ok(Some(BaselineRequest { settings: settings.clone(), mode: request.mode, wait: request.wait }))
 }
 
