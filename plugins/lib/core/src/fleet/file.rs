@@ -271,9 +271,7 @@ impl Entry {
             proxy_ca_file: or(self.proxy_ca_file, base.proxy_ca_file.as_ref()),
         }
     }
-}
 
-impl Entry {
     /// The defaults without what goes with another choice than this cluster's own.
     fn fitting(&self, base: &Self) -> Self {
         let mut base = base.clone();
