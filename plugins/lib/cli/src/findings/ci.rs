@@ -136,7 +136,7 @@ pub fn sarif(outcome: &Outcome<'_>) -> Value {
                 None => finding.summary.clone(),
             }) },
             "locations": [{ "logicalLocations": places }],
-            "partialFingerprints": { "finding/v1": fingerprint(finding) },
+            "partialFingerprints": { "finding/v2": fingerprint(finding) },
         })
     };
     // An input that could not be looked at, or a check that could not be made, makes the run incomplete: it is no result.
@@ -238,7 +238,7 @@ mod tests {
             |name: &str| finding(6104, Severity::Error).on(ocm_checks::snapshot::Side::Hub, "Namespace", None, name);
         let findings = [at("a"), at("b"), at("a")];
         let whole = sarif(&outcome(&findings, &[]));
-        let print = |index: usize| whole["runs"][0]["results"][index]["partialFingerprints"]["finding/v1"].clone();
+        let print = |index: usize| whole["runs"][0]["results"][index]["partialFingerprints"]["finding/v2"].clone();
         assert_ne!(print(0), print(1));
         assert_eq!(print(0), print(2));
     }
