@@ -16,8 +16,8 @@ pub(crate) fn about() -> clap::Command {
              both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
              hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
              Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped, \
-             and a cluster that has joined stays as it is, but for its agent's proxy, its driver, its mode and its further hubs where \
-             others are typed.\n\n\
+             and a cluster that has joined gets what is typed otherwise than it has, but for another release, which comes with \
+             kubectl ocm upgrade.\n\n\
              With --filename, a hub and many clusters are brought up together, as a file says: the hub is installed if the file \
              has it so, and all clusters join at the same time, whatever becomes of the others.",
         )
@@ -54,6 +54,9 @@ Examples:
 
   # With settings that no flag has: a part of the spec of Klusterlet
   kubectl ocm join c1 --hub-context hub --values klusterlet.yaml --diff
+
+  # Other settings for a cluster that has joined
+  kubectl ocm join c1 --context c1 --hub-context hub --client-cert-expiration-seconds 86400 --accept --wait
 
   # With the agent on another cluster: of the one that joins the hosting one gets an account, replaced by each join
   kubectl ocm join c1 --mode hosted --context hosting --managed-kubeconfig c1.kubeconfig --hub-context hub --accept --wait

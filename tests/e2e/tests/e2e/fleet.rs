@@ -178,6 +178,16 @@ fn a_hub_and_its_clusters_come_up_together_and_one_that_is_broken_stops_nobody()
     let said = join(&scene.file("other.yaml", &other), &["--output=json"]);
     assert_eq!(of_each(&document(&said), "outcome"), ["Changed", "Unchanged"], "{said:?}");
     assert_eq!(labels("c1")["env"], "stage");
+    // What it says of a cluster that has joined, that one gets, and goes on.
+    other[1]["clientCertExpirationSeconds"] = json!(7200);
+    other[1]["enableSyncLabels"] = json!(true);
+    let said = join(&scene.file("other.yaml", &other), &["--output=json"]);
+    assert_eq!(of_each(&document(&said), "outcome"), ["Unchanged", "Changed"], "{said:?}");
+    assert_eq!(of_each(&document(&said), "phase"), ["Available", "Available"], "{said:?}");
+    let registration = object(two, &["klusterlet", "klusterlet"])["spec"]["registrationConfiguration"].clone();
+    assert_eq!(registration["clientCertExpirationSeconds"], 7200);
+    let said = join(&scene.file("other.yaml", &other), &["--output=json"]);
+    assert_eq!(of_each(&document(&said), "outcome"), ["Unchanged", "Unchanged"], "{said:?}");
     // Out of a set into which somebody has put it, a cluster is not taken by the way.
     other[0]["clusterSet"] = json!("core");
     let said = join(&scene.file("other.yaml", &other), &[]);

@@ -187,13 +187,15 @@ fn an_agent_is_pinned(hub: &Cluster, digests: &str, pinned: &str) {
     assert_eq!(hosts, json!([{"ip": "192.0.2.10", "hostnames": ["hub.example"]}]), "{agent}");
     assert!(agent.to_string().contains(by_token), "{agent}");
     nothing_changes(hub, || {
-        let again = join(&[&new, &values]);
+        ends(&join(&[&new, &values, "--client-cert-expiration-seconds=3600"]), 0, &["nothing is changed"]);
+        let other = join(&[&old, &values, "--client-cert-expiration-seconds=3600"]);
         ends(
-            &again,
+            &other,
             0,
-            &["nothing is changed", "what was given for priorityClassName, registrationConfiguration is not applied"],
+            &["nothing is changed", "the images of a cluster that has joined stay", "upgrade klusterlet pinned"],
         );
     });
+    joined_again_with_other_settings(hub, &|words| join(&[&[new.as_str()], words].concat()));
 
     let content = file(&json!({"ocm": format!("v{}", earlier_bundle()), "policy_addon": "v0.18.0"}));
     let overrides = flag("bundle-version-overrides", &content);
@@ -208,6 +210,52 @@ fn an_agent_is_pinned(hub: &Cluster, digests: &str, pinned: &str) {
     let said = ocm("upgrade", &keeper, &["klusterlet", &new, digests, "--wait"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     images_end(hub, AGENT, pinned);
+}
+
+/// A cluster that has joined gets what is typed anew, keeps its certificate and the rest, and is waited for.
+fn joined_again_with_other_settings(hub: &Cluster, join: &dyn Fn(&[&str]) -> Said) {
+    let klusterlet = || object(hub, &["klusterlet", "klusterlet"]);
+    let agent = || object(hub, &["deployment", "klusterlet-registration-agent", "--namespace", AGENT]);
+    let operator = || object(hub, &["deployment", "klusterlet", "--namespace", OPERATORS]);
+    let (before, key) = (klusterlet()["spec"].clone(), agent_key(hub));
+    let values = file(&json!({"registrationConfiguration": {"kubeAPIQPS": 70}}));
+    let typed = [&flag("values", &values), "--host-alias=192.0.2.20=hub.example", "--enable-sync-labels", "--wait"];
+    let told = [
+        "gets what was given for",
+        "registrationConfiguration.kubeAPIQPS",
+        "hubApiServerHostAlias",
+        "the pods of the operator",
+    ];
+    nothing_changes(hub, || {
+        for (promise, code) in PROMISES {
+            let said = join(&[&typed[..3], &[promise]].concat());
+            ends(&said, code, &[]);
+            assert!(promise != "--diff" || said.stdout.contains("kubeAPIQPS: 70"), "{said:?}");
+        }
+    });
+    ends(&join(&typed), 0, &told);
+    // Whoever waits waits for the pods.
+    let hosts = agent().pointer("/spec/template/spec/hostAliases").cloned().unwrap_or_default();
+    assert_eq!(hosts, json!([{"ip": "192.0.2.20", "hostnames": ["hub.example"]}]));
+    for deployment in [agent(), operator()] {
+        let (status, wanted) = (&deployment["status"], &deployment["spec"]["replicas"]);
+        assert_eq!((&status["updatedReplicas"], &status["replicas"]), (wanted, wanted), "{deployment}");
+    }
+    assert!(operator().to_string().contains("--enable-sync-labels"), "{}", operator());
+    assert_eq!(agent_key(hub), key, "it keeps its certificate");
+    let mut expected = before;
+    expected["registrationConfiguration"]["kubeAPIQPS"] = json!(70);
+    expected["hubApiServerHostAlias"]["ip"] = json!("192.0.2.20");
+    assert_eq!(klusterlet()["spec"], expected, "and all else");
+    nothing_changes(hub, || ends(&join(&typed), 0, &["nothing is changed"]));
+    // What does not come up ends the wait.
+    let no_such = join(&["--priority-class=nobody", "--wait"]);
+    ends(&no_such, 1, &["has no PriorityClass \"nobody\"", "nothing was changed"]);
+}
+
+/// The certificate that the agent holds.
+fn agent_key(hub: &Cluster) -> Value {
+    object(hub, &["secret", "hub-kubeconfig-secret", "--namespace", AGENT])["data"]["tls.crt"].clone()
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //! what was typed of a proxy ─▶ the agent's way to its hub  (proxy)
 //! hubs to turn to, one after the other                   (fallback)
 //! a hosts entry, how add-ons register, a file of values    (choices)
+//! what is typed for a cluster that has joined              (given)
 //! ```
 
 pub mod agent;
@@ -24,6 +25,7 @@ pub mod choices;
 mod driver;
 pub mod fallback;
 pub mod gates;
+mod given;
 pub mod handover;
 pub mod hosted;
 pub mod lease;
@@ -36,7 +38,6 @@ mod snapshot;
 
 pub use bootstrap_secrets::{bootstrap_secret, bootstrap_secret_of, external_secret};
 pub use driver::{driver_of, registers_anew};
-pub use plan::{
-    CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Kubeconfigs, Live, Settings, left_as_they_are, plan, pull_secret,
-};
+pub use given::{Given, without_release};
+pub use plan::{CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Kubeconfigs, Live, Settings, plan};
 pub use rbac::operator_rights;

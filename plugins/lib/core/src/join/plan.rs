@@ -30,6 +30,13 @@ use crate::{Plan, Stage, operator, reconcile};
 /// How long an agent's certificate lives unless something else is said: a year.
 pub const DEFAULT_CERTIFICATE_SECONDS: i32 = 31_536_000;
 
+/// The fields of a Klusterlet that name images, with whose they are.
+pub(super) const IMAGES: [(&str, Component); 3] = [
+    ("registrationImagePullSpec", Component::Registration),
+    ("workImagePullSpec", Component::Work),
+    ("imagePullSpec", Component::Operator),
+];
+
 /// What a join is to come to. Whatever is empty was not said.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -155,26 +162,6 @@ pub fn plan(settings: &Settings, kubeconfigs: Kubeconfigs<'_>, live: &Live) -> P
         Stage::new("the operator", vec![operator_deployment(settings, live)]),
         last,
     ])
-}
-
-/// The Secret with the credentials of image registries, as the settings say it; none: they say nothing of it.
-pub fn pull_secret(settings: &Settings) -> Option<Manifest> {
-    let credentials = settings.pull_credentials.as_ref()?;
-    Some(Manifest::of(&operator::pull_secret(Some(credentials))))
-}
-
-/// The fields of the Klusterlet that is there for which something else was said than they say.
-pub fn left_as_they_are(settings: &Settings, live: &Live) -> Vec<String> {
-    if live.klusterlet.is_none() {
-        return Vec::new();
-    }
-    let Settings { name, mode, driver, .. } = settings.clone();
-    let plain = Settings { name, mode, driver, ..Settings::default() };
-    let agent = agent_namespace(settings, live);
-    let spec = |settings: &Settings| klusterlet(settings, live, &agent).body()["spec"].clone();
-    let (said, there) = (spec(settings), spec(&plain));
-    let fields = said.as_object().into_iter().flatten();
-    fields.filter(|(field, value)| there.get(field.as_str()) != Some(value)).map(|(field, _)| field.clone()).collect()
 }
 
 /// Name of the Klusterlet: as it is there, else the usual one.
@@ -317,11 +304,7 @@ pub(super) fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manif
         spec["deployOption"] = json!({ "mode": mode.as_str() });
     }
     // Nothing fills these in, and which of them are used depends on the mode: all are said.
-    for (member, component) in [
-        ("registrationImagePullSpec", Component::Registration),
-        ("workImagePullSpec", Component::Work),
-        ("imagePullSpec", Component::Operator),
-    ] {
+    for (member, component) in IMAGES {
         let there = settings.values.spec()[member].as_str().filter(|image| !image.is_empty());
         let there = there.or_else(|| live.and_then(|live| live["spec"][member].as_str())).map(str::to_owned);
         let there = there.or_else(|| beside(shared?, component));
@@ -396,18 +379,6 @@ mod tests {
     fn body(plan: &Plan, kind: &str, name: &str) -> Value {
         let found = plan.objects().find(|object| object.kind() == kind && object.name() == name);
         found.unwrap_or_else(|| panic!("no {kind} {name}")).body().clone()
-    }
-
-    #[test]
-    fn what_is_said_anew_of_a_klusterlet_that_stays_is_named() {
-        let there = klusterlet(&settings(), &Live::default(), namespaces::AGENT).body().clone();
-        let live = Live { klusterlet: Some(there), ..Live::default() };
-        let typed = |life: i32| Settings { certificate_life: CertificateLife::seconds(life), ..settings() };
-        assert_eq!(left_as_they_are(&typed(7200), &live), ["registrationConfiguration"]);
-        for same in [settings(), typed(DEFAULT_CERTIFICATE_SECONDS)] {
-            assert!(left_as_they_are(&same, &live).is_empty(), "{same:?}");
-        }
-        assert!(left_as_they_are(&typed(7200), &Live::default()).is_empty(), "there is none");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct Expected<'a> {
     /// changed, or because that one has ended: what the hub says of the cluster it says of that one. None: it has no other.
     pub anew: Option<Former>,
     /// What is known of the agents that the cluster had before, where it moves to another mode: what the hub has heard of them
-    /// says nothing of the new ones. None: it stays in its mode.
+    /// says nothing of the new ones. Where its pods change otherwise, nothing is known of them. None: they stay as they are.
     pub moves: Option<Former>,
 }
 

@@ -23,7 +23,7 @@ impl List {
 }
 
 /// Whether an object is one value: a selector says which nodes, and half of another one says which others.
-fn is_whole(member: &str) -> bool {
+pub(crate) fn is_whole(member: &str) -> bool {
     member == "nodeSelector"
 }
 
@@ -32,7 +32,7 @@ fn find<'a>(list: &'a [Value], key: &str, like: &Value) -> Option<&'a Value> {
 }
 
 /// Lays `values` over `base`, which is the value of this member.
-pub(super) fn lay(base: &mut Value, values: &Value, member: &str) {
+pub(crate) fn lay(base: &mut Value, values: &Value, member: &str) {
     match (base, values) {
         (Value::Object(base), Value::Object(values)) if !is_whole(member) => {
             for (name, value) in values {
@@ -71,8 +71,15 @@ pub(super) fn lay(base: &mut Value, values: &Value, member: &str) {
     }
 }
 
+/// The paths of what `values` say and `spec` does not.
+pub(crate) fn differences(values: &Value, spec: &Value) -> Vec<String> {
+    let mut paths = Vec::new();
+    differ(values, spec, ("", ""), &mut paths);
+    paths
+}
+
 /// Adds the paths of what `values` say and `spec` does not. The second part of a place is the name of the member.
-pub(super) fn differ(values: &Value, spec: &Value, (path, member): (&str, &str), paths: &mut Vec<String>) {
+fn differ(values: &Value, spec: &Value, (path, member): (&str, &str), paths: &mut Vec<String>) {
     let inner = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match (values, spec, List::of(member)) {
         (Value::Object(values), Value::Object(spec), _) if !is_whole(member) => {
@@ -108,12 +115,6 @@ mod tests {
         base
     }
 
-    fn differing(values: &Value, spec: &Value) -> Vec<String> {
-        let mut paths = Vec::new();
-        differ(values, spec, ("", ""), &mut paths);
-        paths
-    }
-
     #[test]
     fn members_are_laid_one_by_one_and_lists_as_a_whole() {
         let base = json!({"a": {"b": 1, "c": 2}, "l": [1, 2], "nodePlacement": {"nodeSelector": {"x": "1"}, "tolerations": []}});
@@ -121,7 +122,7 @@ mod tests {
         let expected = json!({"a": {"b": 1, "c": 3, "d": 4}, "l": [3],
             "nodePlacement": {"nodeSelector": {"y": "2"}, "tolerations": []}});
         assert_eq!(laid(base, &values), expected);
-        assert_eq!(differing(&values, &expected), [""; 0]);
+        assert_eq!(differences(&values, &expected), [""; 0]);
     }
 
     #[test]
@@ -137,7 +138,7 @@ mod tests {
                 {"feature": "C", "mode": "Enable"}],
                 "registrationDrivers": [{"authType": "grpc"}, {"authType": "csr", "csr": {"autoApprovedIdentities": ["u"]}}]})
         );
-        assert_eq!(differing(&values, &after), [""; 0]);
+        assert_eq!(differences(&values, &after), [""; 0]);
     }
 
     #[test]
@@ -146,9 +147,9 @@ mod tests {
             "registrationDrivers": [{"authType": "csr"}]});
         let spec = json!({"a": {"b": 1, "c": 3}, "l": [1, 2], "featureGates": [{"feature": "A", "mode": "Disable"}],
             "registrationDrivers": [{"authType": "csr"}, {"authType": "grpc"}]});
-        let mut found = differing(&values, &spec);
+        let mut found = differences(&values, &spec);
         found.sort_unstable();
         assert_eq!(found, ["a.c", "featureGates[A].mode", "l", "registrationDrivers"]);
-        assert_eq!(differing(&json!({"x": 1}), &json!({})), ["x"]);
+        assert_eq!(differences(&json!({"x": 1}), &json!({})), ["x"]);
     }
 }

@@ -9,5 +9,6 @@ mod lay;
 mod schema;
 mod spec;
 
+pub(crate) use lay::{differences, is_whole, lay};
 pub use schema::{ValuesError, Wrong};
 pub use spec::{Kind, Values};

@@ -4,7 +4,7 @@ use ocm_api::crds;
 use ocm_api::operator::{ClusterManagerMode, KlusterletMode, RegistrationDriver};
 use serde_json::Value;
 
-use super::lay;
+use super::lay::{differences, lay};
 use super::schema::{self, ValuesError, Wrong};
 use crate::gates::{Gate, Part};
 use crate::{install, join, nearest};
@@ -122,6 +122,15 @@ impl Values {
         self.spec().pointer("/registrationConfiguration/bootstrapKubeConfigs").is_some()
     }
 
+    /// The same without these fields of the spec.
+    pub(crate) fn without<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut spec = self.0.clone();
+        if let Some(spec) = spec.as_object_mut() {
+            fields.into_iter().for_each(|field| drop(spec.remove(field)));
+        }
+        Self(spec)
+    }
+
     /// The spec itself.
     pub(crate) fn spec(&self) -> &Value {
         &self.0
@@ -131,7 +140,7 @@ impl Values {
     /// which there are then no others. Other lists are replaced.
     pub(crate) fn lay(&self, spec: &mut Value) {
         if !self.is_empty() {
-            lay::lay(spec, &self.0, "");
+            lay(spec, &self.0, "");
         }
     }
 
@@ -150,11 +159,7 @@ impl Values {
 
     /// The paths of what stands otherwise in the spec that comes of it all.
     pub(crate) fn contradicted(&self, spec: &Value) -> Vec<String> {
-        let mut paths = Vec::new();
-        if !self.is_empty() {
-            lay::differ(&self.0, spec, ("", ""), &mut paths);
-        }
-        paths
+        if self.is_empty() { Vec::new() } else { differences(&self.0, spec) }
     }
 
     /// The same for people.

@@ -177,6 +177,7 @@ async fn follow(
         strangers,
         by_grpc,
         fallback: further,
+        is_renewed,
         away,
         handover,
         ..
@@ -200,8 +201,19 @@ async fn follow(
     let anew = anew.then(Former::default);
     let client = hub.client();
     let moves = moving.clone();
-    let mut follower =
-        follow::Follower { managed, hub: client, name, registrar, survey, credential, way, anew, moving: moves };
+    let settles = *is_renewed;
+    let mut follower = follow::Follower {
+        managed,
+        hub: client,
+        name,
+        registrar,
+        survey,
+        credential,
+        way,
+        anew,
+        moving: moves,
+        settles,
+    };
     let (mut phase, mut incomplete) = (None, None);
     if let (Some(accept), Some(admin)) = (&request.accept, hub.admin()) {
         phase = Some(follower.until(Goal::Registered, deadline, narrator.as_ref()).await?);

@@ -55,6 +55,8 @@ pub(super) struct Follower<'a> {
     pub(super) anew: Option<Former>,
     /// The mode to which its cluster moves, and what is known of its former agents.
     pub(super) moving: Option<Moving>,
+    /// Whether its pods have to become what is changed of them, though it keeps its certificate and its mode.
+    pub(super) settles: bool,
 }
 
 impl Follower<'_> {
@@ -98,6 +100,7 @@ impl Follower<'_> {
                 is_ending = true;
             }
             let moves = self.moving.as_ref().map(|moving| moving.former);
+            let moves = moves.or(self.settles.then(Former::default));
             let expected = Expected { name: self.name, goal, credential: &self.credential, anew: self.anew, moves };
             let step = match snapshot {
                 Ok(snapshot) => judge(&snapshot, &expected, Timestamp::now()),

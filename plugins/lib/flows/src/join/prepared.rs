@@ -17,7 +17,7 @@ pub(super) struct Prepared<'a> {
     /// The managed cluster, where it is another one than that where the agents run.
     pub(super) guest: Option<Guest<'a>>,
     /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it, the driver, the
-    /// mode and the further hubs.
+    /// mode, the further hubs, and what was given for its Klusterlet and its operator.
     pub(super) joined: bool,
     /// Whether the hub knows it and its agent registers anew all the same, by the way to the hub of [`kubeconfig`](Self::kubeconfig).
     pub(super) anew: bool,
@@ -36,7 +36,8 @@ pub(super) struct Prepared<'a> {
     pub(super) by_grpc: bool,
     /// The hubs that the agent turns to when this one does not answer.
     pub(super) fallback: Fallback,
-    /// Whether something is changed of a cluster that has joined, though its agent does not register anew: its hubs, or its token.
+    /// Whether something is changed of a cluster that has joined, though its agent does not register anew: its hubs, its token, or
+    /// what was given for its Klusterlet and its operator.
     pub(super) is_renewed: bool,
     /// The other hub of its list that the agent is at, if it is.
     pub(super) away: Option<String>,

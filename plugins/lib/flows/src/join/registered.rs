@@ -1,6 +1,6 @@
-//! A cluster that has joined already: it stays as it is, unless its agent gets another mode, another way to the hub, another driver
-//! or other further hubs. In another mode, and with other further hubs, it goes on with the certificate that it has. With another
-//! way or driver it registers anew: it keeps its name, and asks for a certificate with a new key. What it goes by is its way alone,
+//! A cluster that has joined already: it stays as it is, unless its agent gets another mode, another way to the hub, another driver,
+//! other further hubs, or what was typed otherwise for its Klusterlet and its operator, but for their images. With all of these but
+//! another way or driver it goes on with the certificate that it has. With another way or driver it registers anew: it keeps its name, and asks for a certificate with a new key. What it goes by is its way alone,
 //! so another driver comes with another name of the hub's entry in its kubeconfig.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use ocm_api::Manifest;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::membership::{Belonging, still_serves};
-use ocm_core::join::{self, Kubeconfigs};
+use ocm_core::join::{self, Given, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
 use ocm_core::redact::redact;
@@ -124,6 +124,22 @@ pub(super) async fn prepare<'a>(
         }
         _ => !anew && !renews,
     };
+    let is_rendered = request.mode == Mode::Render;
+    // Whoever renders manifests anew has the whole of them, with the release that was typed.
+    let settings = match is_rendered {
+        true => request.settings.clone(),
+        false => join::without_release(&request.settings, &survey.live),
+    };
+    let mut given = match is_rendered {
+        true => Given::default(),
+        false => Given::of(&request.settings, &survey.live),
+    };
+    if let Some(secret) = given.credentials()
+        && is_there(managed, secret).await?
+    {
+        given = given.without_credentials();
+    }
+    let gets = given.words();
     let change = Change {
         anew,
         way: way.as_ref().filter(|_| is_another),
@@ -131,6 +147,7 @@ pub(super) async fn prepare<'a>(
         moving: moving.as_ref(),
         hosted: guest.is_some(),
         hubs: fallback.is_change() || renews,
+        given: &gets,
     };
     narrator.tell(Event::note(told(&label, &hub, name, &change, request.mode.changes())));
     let is_moved = moving.as_ref().is_some_and(|moving| moving.from.is_some());
@@ -178,42 +195,27 @@ pub(super) async fn prepare<'a>(
     let exclusive = hub.token().is_none();
     let new = way.filter(|_| !serves).map(|way| Bootstrap { hub: way, token, exclusive, grpc: chosen.grpc.clone() });
     let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref(), hubs: fallback.hubs.as_ref() };
-    // It is written last: where it names the mode already, all else is there.
+    // It is written last: where it names the mode already, all else is there. It says the driver and the mode, and lists the hubs.
     let changes_klusterlet = chosen.is_another || is_moved || fallback.hubs.is_some();
-    let is_whole = request.mode == Mode::Render || changes_klusterlet;
-    if changes_klusterlet {
-        preflight::pods(managed, &request.settings, &survey, narrator.as_ref()).await?;
+    let is_whole = is_rendered || changes_klusterlet;
+    if changes_klusterlet || given.is_change() {
+        preflight::pods(managed, &settings, &survey, narrator.as_ref()).await?;
     }
-    if is_whole {
-        preflight::choices(&request.settings, &survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
-    } else {
-        let left = join::left_as_they_are(&request.settings, &survey.live);
-        if !left.is_empty() {
-            narrator.tell(Event::warning(format!(
-                "the Klusterlet of a cluster that has joined stays as it is: what was given for {} is not applied; \
-                 change it with kubectl edit klusterlet/{}",
-                left.join(", "),
-                survey.names.klusterlet,
-            )));
-        }
-        if let Some(secret) = join::pull_secret(&request.settings)
-            && !is_there(managed, &secret).await?
-        {
-            narrator.tell(Event::warning(format!(
-                "the credentials of image registries of a cluster that has joined stay as they are, and are not those that were given: \
-                 change them with kubectl edit {} in namespace {}",
-                secret.reference(),
-                secret.namespace().unwrap_or_default(),
-            )));
-        }
+    if is_whole || given.is_change() {
+        preflight::choices(&settings, &survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
     }
-    // The Klusterlet says the driver and the mode, and lists the hubs.
+    if given.names_other_images {
+        narrator.tell(Event::warning(format!(
+            "the images of a cluster that has joined stay as they are, and are not those that were given: change them with \
+             kubectl ocm upgrade klusterlet {name}"
+        )));
+    }
     let plan = match is_whole {
-        true => join::plan(&request.settings, kubeconfigs, &survey.live),
-        false => only_kubeconfigs(&survey.names.namespace, kubeconfigs),
+        true => join::plan(&settings, kubeconfigs, &survey.live),
+        false => Plan::new(only_kubeconfigs(&survey.names.namespace, kubeconfigs).into_iter().chain(given.stages())),
     };
     let by_grpc = chosen.is_grpc();
-    let is_renewed = !anew && (fallback.is_work() || new.is_some());
+    let is_renewed = !anew && (fallback.is_work() || new.is_some() || given.is_change());
     if anew || is_renewed || moving.is_some() || (guest.is_some() && request.mode.changes()) {
         narrator.tell(Event::now("checking your rights"));
         let mut rights = match changes_klusterlet {
@@ -297,13 +299,13 @@ async fn is_there(managed: &Cluster, secret: &Manifest) -> Result<bool, Failure>
 }
 
 /// Nothing but the kubeconfigs that are written.
-fn only_kubeconfigs(namespace: &str, kubeconfigs: Kubeconfigs<'_>) -> Plan {
+fn only_kubeconfigs(namespace: &str, kubeconfigs: Kubeconfigs<'_>) -> [Stage; 2] {
     let hub = kubeconfigs.hub.map(|hub| join::bootstrap_secret(namespace, hub));
     let managed = kubeconfigs.managed.map(|managed| join::external_secret(namespace, managed));
-    Plan::new([
+    [
         Stage::new("the kubeconfig of the hub", hub.into_iter().collect()),
         Stage::new("the kubeconfig of the managed cluster", managed.into_iter().collect()),
-    ])
+    ]
 }
 
 /// What becomes of a cluster that has joined.
@@ -320,11 +322,13 @@ struct Change<'a> {
     hosted: bool,
     /// Whether its hubs change, or its token for them.
     hubs: bool,
+    /// What was typed for it that it does not have.
+    given: &'a [String],
 }
 
 /// What is said of it.
 fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes: bool) -> String {
-    let Change { anew, way, driver, moving, hosted, hubs } = *change;
+    let Change { anew, way, driver, moving, hosted, hubs, given } = *change;
     let (gets, goes, is) = if changes { ("gets", "goes", "is") } else { ("would get", "would go", "would be") };
     let certificate = match (anew, changes) {
         (true, true) => "asks for a new certificate",
@@ -347,7 +351,8 @@ fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes:
     let hubs = hubs.then(|| format!("what its agent knows of its hubs {is} changed"));
     let on = moving.filter(|moving| moving.from.is_none());
     let on = on.map(|Moving { to, .. }| format!("its move to mode {to} {is} gone on with"));
-    let besides = hubs.into_iter().chain(on).collect::<Vec<_>>().join("; ");
+    let given = (!given.is_empty()).then(|| format!("it {gets} what was given for {}", given.join(", ")));
+    let besides = hubs.into_iter().chain(on).chain(given).collect::<Vec<_>>().join("; ");
     let also = if besides.is_empty() { String::new() } else { format!("; {besides}") };
     match (token, anew) {
         (token, _) if !new.is_empty() => {
