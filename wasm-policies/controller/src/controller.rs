@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::auto_approval::AutoApproval;
 use crate::clock::Clock;
 use crate::effects::Effects;
+use crate::emergency::Emergency;
 use crate::hub::{Hub, Wake};
 use crate::joins::Joins;
 use crate::lease::{Candidate, Leadership};
@@ -67,12 +68,13 @@ impl Controller {
             let mut until = lead.clone();
             let modules = Arc::new(Modules::new(&self.0, lead));
             let auto_approval = Arc::new(AutoApproval::default());
-            let report = Report::new(&self.0, lead, &modules, &auto_approval);
+            let emergency = Arc::new(Emergency::default());
+            let report = Report::new(&self.0, lead, &modules, &auto_approval, &emergency);
             tokio::select! {
                 () = until.lost() => {}
                 () = report.run(narrator) => {}
                 () = modules.run(narrator) => {}
-                why = self.session(lead, &auto_approval, narrator) => {
+                why = self.session(lead, (&auto_approval, &emergency), narrator) => {
                     narrator.tell(Event::warning(why));
                     tokio::time::sleep(BEGIN_AGAIN).await;
                     continue;
@@ -84,7 +86,12 @@ impl Controller {
 
     /// Works with what the hub holds from now on: what was read before others acted tells nothing of it. Ends with the
     /// reason why it cannot.
-    async fn session(&self, lead: &Leadership, auto_approval: &Arc<AutoApproval>, narrator: &dyn Narrator) -> String {
+    async fn session(
+        &self,
+        lead: &Leadership,
+        (auto_approval, emergency): (&Arc<AutoApproval>, &Arc<Emergency>),
+        narrator: &dyn Narrator,
+    ) -> String {
         let parts = &self.0;
         if let Some(why) = auto_approval.look(&parts.hub).await {
             narrator.tell(Event::warning(why));
@@ -118,13 +125,14 @@ impl Controller {
             log: Log(parts.log.clone()),
             holder: parts.holder.0.clone(),
             auto_approval: auto_approval.clone(),
+            emergency: emergency.clone(),
             turn: tokio::sync::Mutex::default(),
             attempts: std::sync::Mutex::default(),
             clock: Clock::start(),
             unlimited: std::sync::Mutex::default(),
             keyless: std::sync::Mutex::default(),
         });
-        let mut inputs = self.inputs(auto_approval);
+        let mut inputs = self.inputs(auto_approval, emergency);
         let mut round = Instant::now();
         let mut ticks = tokio::time::interval(LOOKS);
         loop {
@@ -159,7 +167,7 @@ impl Controller {
                 },
                 () = due => {}
                 _ = ticks.tick() => {
-                    let (now, current) = (Instant::now(), self.inputs(auto_approval));
+                    let (now, current) = (Instant::now(), self.inputs(auto_approval, emergency));
                     if current != inputs && now >= round {
                         // Those that wait for nobody may be accepted by the hub from now on.
                         if current.2 != inputs.2 {
@@ -181,8 +189,8 @@ impl Controller {
         }
     }
 
-    /// Another value as soon as policies, what they know of the hub, or what it does by itself have changed.
-    fn inputs(&self, auto_approval: &AutoApproval) -> (u64, u64, bool) {
-        (self.0.policies.generation(), self.0.knowledge.revision(), auto_approval.is_on())
+    /// Another value as soon as policies, what they know of the hub, what it does by itself, or whether they are in force have changed.
+    fn inputs(&self, auto_approval: &AutoApproval, emergency: &Emergency) -> (u64, u64, (bool, bool)) {
+        (self.0.policies.generation(), self.0.knowledge.revision(), (auto_approval.is_on(), emergency.is_on()))
     }
 }

@@ -92,6 +92,8 @@ impl Joins {
             Step::Withdraw(_) if said.answer.verdict == Answer::Error && self.clock.age() < SETTLES => {
                 Ok(Looked::GoesOn(before.into(), Next::Limited(SOON)))
             }
+            // What policies do not say while they are out of force on purpose takes nothing away. That end is looked at again.
+            Step::Withdraw(_) if self.emergency.is_on() => Ok(Looked::GoesOn(before.into(), Next::Limited(LONGEST))),
             Step::Withdraw(_) => Ok(Looked::Ends(self.withdraw(snapshot, cluster, before, &said, now).await?)),
         }
     }

@@ -67,7 +67,8 @@ impl Joins {
         let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let was_accepted = expired || find(conditions, HUB_ACCEPTED).is_some();
         let is_on = self.auto_approval.is_on();
-        let objects = is_on && self.objects(snapshot).await?;
+        // Where policies are out of force on purpose, none of them objects.
+        let objects = is_on && !self.emergency.is_on() && self.objects(snapshot).await?;
         let step = step(annotation, is_on, objects, was_accepted);
         let patch = match step {
             Step::Nothing => return Ok(if objects { Next::Waits(LONGEST) } else { Next::Rest }),

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::auto_approval::AutoApproval;
 use crate::clock::Clock;
 use crate::effects::Effects;
+use crate::emergency::Emergency;
 use crate::hub::Hub;
 use crate::log::Log;
 use crate::registrations::Registrations;
@@ -32,6 +33,7 @@ pub(crate) struct Joins {
     pub(crate) log: Log,
     pub(crate) holder: String,
     pub(crate) auto_approval: Arc<AutoApproval>,
+    pub(crate) emergency: Arc<Emergency>,
     /// Held by the join whose effects are to be seen before the next one is asked about.
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// How often each was answered with hold.

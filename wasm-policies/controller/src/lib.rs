@@ -17,6 +17,7 @@ mod auto_approval;
 mod clock;
 mod controller;
 mod effects;
+mod emergency;
 mod enforcement;
 mod expiry;
 mod failed;

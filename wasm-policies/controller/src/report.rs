@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::auto_approval::AutoApproval;
 use crate::effects::Effects;
+use crate::emergency::Emergency;
 use crate::enforcement::{Enforcement, Problem, UNKNOWN, look};
 use crate::failed::Failed;
 use crate::lease::Leadership;
@@ -44,6 +45,7 @@ pub(crate) struct Report<'a> {
     api: Api<DynamicObject>,
     modules: &'a Modules,
     auto_approval: &'a AutoApproval,
+    emergency: &'a Emergency,
 }
 
 /// What was written last, and when.
@@ -55,10 +57,11 @@ impl<'a> Report<'a> {
         lead: &Leadership,
         modules: &'a Modules,
         auto_approval: &'a AutoApproval,
+        emergency: &'a Emergency,
     ) -> Self {
         let effects = Effects::new(parts.effects.clone(), lead.clone());
         let api = Api::all_with(parts.effects.clone(), &ApiResource::erase::<HubPolicy>(&()));
-        Self { parts, effects, api, modules, auto_approval }
+        Self { parts, effects, api, modules, auto_approval, emergency }
     }
 
     /// Goes on until it is dropped.
@@ -70,7 +73,10 @@ impl<'a> Report<'a> {
         loop {
             self.break_glass(&mut approvals, narrator).await;
             if seen.as_ref().is_none_or(|(_, at)| at.elapsed() >= LOOKS) {
-                let (now, unknown) = futures::join!(look(&self.parts.hub), self.auto_approval.look(&self.parts.hub));
+                let hub = &self.parts.hub;
+                let (now, unknown, mark) =
+                    futures::join!(look(hub), self.auto_approval.look(hub), Emergency::mark(hub));
+                self.emergency.learn(mark, &now);
                 if let Some(why) = unknown {
                     narrator.tell(Event::warning(why));
                 }

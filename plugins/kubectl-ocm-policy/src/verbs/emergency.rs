@@ -46,12 +46,12 @@ pub(crate) async fn run(args: EmergencyArgs, ui: Arc<Ui>) -> Result<Exit, Failur
              that only begins goes on"
         }
         (Asked::Policies, DryRun::No) => {
-            "registrations pass without policies, as far as the baseline lets them; to have policies asked again: \
-             kubectl ocm install policy-engine --wait"
+            "registrations pass without policies, as far as the baseline lets them, and the controller holds no cluster and \
+             withdraws no acceptance; to have policies asked again: kubectl ocm install policy-engine --wait"
         }
         (Asked::Nobody, DryRun::No) => {
-            "the API server asks no policies; an installation that is under way stops before it does. To have policies asked: \
-             kubectl ocm install policy-engine --wait"
+            "the API server asks no policies, and the controller holds no cluster and withdraws no acceptance; an installation \
+             that is under way stops before it does. To have policies asked: kubectl ocm install policy-engine --wait"
         }
     }));
     Ok(Exit::Ok)

@@ -359,6 +359,23 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     sleep(Duration::from_secs(5));
     assert!(!is_accepted("edge") && !is_accepted("shop") && annotation("shop").as_deref() == Some(HELD));
 
+    // Where the hub asks no policy because its configurations are gone, a cluster stays held; where somebody has taken policies out
+    // of force, none holds it any more.
+    policy(hub, "inventory", json!({"module": {"builtin": "inventory"}, "settings": {"holdUnknown": true}}));
+    register("stuck");
+    until("it is held", || annotation("stuck").as_deref() == Some(HELD));
+    let kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations";
+    hub.kubectl(&["delete", kinds, "ocm-policy-webhook"]).expect("they are gone");
+    // For two looks of the controller.
+    sleep(Duration::from_secs(12));
+    assert!(!is_accepted("stuck") && annotation("stuck").as_deref() == Some(HELD));
+    let mut command = kubectl_ocm("policy", hub.kubeconfig());
+    let said = run(command.args(["emergency", "--reason", "incident 818", "--yes"]));
+    assert!(said.code == Some(0) && said.stderr.contains("holds no cluster"), "{said:?}");
+    until("the hub accepts it", || is_accepted("stuck"));
+    assert!(!is_accepted("edge"), "what a person took back stays so");
+    hub.kubectl(&["delete", "hubpolicy", "inventory"]).expect("it is gone");
+
     // While the gate is off nothing is written.
     let off = r#"{"spec":{"registrationConfiguration":{"featureGates":[]}}}"#;
     hub.kubectl(&["patch", "clustermanager", "cluster-manager", "--type=merge", "--patch", off]).expect("it is off");
