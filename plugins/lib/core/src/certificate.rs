@@ -247,12 +247,14 @@ pub fn to_pem(certificates: &[Vec<u8>]) -> String {
     text
 }
 
-/// Reads base64 of one certificate in DER, or of a whole PEM file, which is what kubeconfigs hold.
+/// Reads base64 of one certificate in DER, or of a whole PEM file, which is what kubeconfigs hold; in lines, too, as `base64`
+/// writes it.
 ///
 /// # Errors
 /// When it is neither.
 pub fn from_base64(text: &str) -> Result<Vec<Vec<u8>>, NotCertificates> {
-    let bytes = STANDARD.decode(text.trim()).map_err(|_| NotCertificates::Base64)?;
+    let text: String = text.split_ascii_whitespace().collect();
+    let bytes = STANDARD.decode(text).map_err(|_| NotCertificates::Base64)?;
     if Certificate::read(&bytes).is_some() { Ok(vec![bytes]) } else { from_pem(&bytes) }
 }
 
@@ -339,8 +341,10 @@ mod tests {
         let pem = to_pem(&[a.clone(), b.clone()]);
         assert_eq!(from_pem(pem.as_bytes()), Ok(vec![a.clone(), b.clone()]));
         assert_eq!(from_base64(&to_base64(&a)), Ok(vec![a.clone()]));
-        assert_eq!(from_base64(&to_pem_base64(&[a.clone(), b.clone()])), Ok(vec![a, b]));
+        assert_eq!(from_base64(&to_pem_base64(&[a.clone(), b.clone()])), Ok(vec![a.clone(), b]));
         assert_eq!(from_pem(b"hello"), Err(NotCertificates::None));
+        let lines = to_base64(&a).as_bytes().chunks(76).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n");
+        assert_eq!(from_base64(&format!("{lines}\n")), Ok(vec![a.clone()]));
         assert_eq!(from_base64("%%%"), Err(NotCertificates::Base64));
         let broken = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
         assert_eq!(from_pem(broken.as_bytes()), Err(NotCertificates::Broken(1)));

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use ocm_core::{Failure, Role};
 use ocm_net::Vantage;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -69,7 +69,10 @@ pub struct ClientArgs {
 
 /// kubectl's connection flags for the hub, for commands whose plain flags speak of another cluster.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Connection to the hub")]
+#[command(
+    next_help_heading = "Connection to the hub",
+    group = ArgGroup::new("which_hub").args(["hub_kubeconfig", "hub_context"]).multiple(true)
+)]
 pub struct HubArgs {
     /// Path of the kubeconfig file that holds the hub (default: the one of --kubeconfig)
     #[arg(long, value_name = "FILE")]
@@ -78,10 +81,10 @@ pub struct HubArgs {
     #[arg(long, value_name = "NAME")]
     pub hub_context: Option<String>,
     /// Name to check the hub's certificate against, if not the host of its address
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, requires = "which_hub", value_name = "NAME", hide_short_help = true)]
     pub hub_tls_server_name: Option<String>,
     /// User name to act as on the hub
-    #[arg(long = "hub-as", value_name = "USER", hide_short_help = true)]
+    #[arg(long = "hub-as", requires = "which_hub", value_name = "USER", hide_short_help = true)]
     pub hub_as: Option<String>,
     /// Group to act as on the hub (repeatable)
     #[arg(long = "hub-as-group", requires = "hub_as", value_name = "GROUP", hide_short_help = true)]
@@ -103,7 +106,10 @@ pub struct FallbackHubArgs {
 /// kubectl's connection flags for the managed cluster, for commands whose plain flags speak of the hub, or of the cluster
 /// where its agents run.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Connection to the managed cluster")]
+#[command(
+    next_help_heading = "Connection to the managed cluster",
+    group = ArgGroup::new("which_managed").args(["managed_kubeconfig", "managed_context"]).multiple(true)
+)]
 pub struct ManagedArgs {
     /// Path of the kubeconfig file that holds the managed cluster (default: the one of --kubeconfig)
     #[arg(long, value_name = "FILE", alias = "managed-cluster-kubeconfig")]
@@ -112,7 +118,7 @@ pub struct ManagedArgs {
     #[arg(long, value_name = "NAME")]
     pub managed_context: Option<String>,
     /// User name to act as on the managed cluster
-    #[arg(long = "managed-as", value_name = "USER", hide_short_help = true)]
+    #[arg(long = "managed-as", requires = "which_managed", value_name = "USER", hide_short_help = true)]
     pub managed_as: Option<String>,
     /// Group to act as on the managed cluster (repeatable)
     #[arg(long = "managed-as-group", requires = "managed_as", value_name = "GROUP", hide_short_help = true)]

@@ -209,6 +209,17 @@ fn groups_without_a_user_to_act_as_are_refused() {
 }
 
 #[test]
+fn who_acts_on_a_hub_that_is_not_named_is_refused() {
+    let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub", "c1"]));
+    for flag in ["--hub-as=viewer", "--hub-tls-server-name=hub.example"] {
+        let run = cli.run(["troubleshoot", "c1", "--context", "c1", flag]);
+        assert!(run.exit == 2 && run.stderr.contains("--hub-context"), "{flag}: {run}");
+    }
+    let run = cli.run(["addon", "proxy-config", "x", "--default", "--context", "hub", "--managed-as=viewer"]);
+    assert!(run.exit == 2 && run.stderr.contains("--managed-context"), "{run}");
+}
+
+#[test]
 fn an_answer_that_never_ends_is_given_up() {
     let server = Server::start(|_, _| Reply::Stall("{\"kind\":".to_owned()));
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));

@@ -28,6 +28,8 @@ pub(super) async fn check_rights(hub: &Cluster, member: &Member) -> Result<(), F
     }
     if let Some(set) = &member.cluster_set {
         rights.push(Right::new("get", GROUP, "managedclustersets").on(set));
+        // What a cluster loses that leaves its set is told by all of them.
+        rights.push(Right::new("list", GROUP, "managedclustersets"));
         rights.push(Right::new("create", GROUP, "managedclustersets/join").on(set));
     }
     if !rights.is_empty() {
