@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use ocm_policy_abi::Manifest;
-use ocm_policy_rules::PolicyError;
+use ocm_policy_rules::{PolicyError, check_manifest};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::config;
@@ -50,6 +50,7 @@ const MAGIC: &[u8; 8] = b"ocmpol02";
 
 impl Artifact {
     pub(crate) fn new(header: Header, code: &[u8]) -> Result<Self, PolicyError> {
+        check_manifest(&header.manifest)?;
         if code.len() > MOST_CODE {
             return Err(too_much_code());
         }
@@ -64,14 +65,16 @@ impl Artifact {
         Ok(Self { header, bytes, code: at })
     }
 
-    /// What [`Artifact::bytes`] gave. `None` when it is anything else.
+    /// What [`Artifact::bytes`] gave. `None` when it is anything else, or its manifest is more than manifests may be: whoever
+    /// compiled it may have been taken over by the module, or have been a version with other bounds.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let (length, rest) = rest.split_first_chunk()?;
         let length = u32::from_le_bytes(*length) as usize;
         let header: Header = serde_json::from_slice(rest.get(..length)?).ok()?;
         let code = MAGIC.len() + 4 + length;
-        (header.compatibility == compatibility()).then_some(Self { header, bytes, code })
+        let is_usable = header.compatibility == compatibility() && check_manifest(&header.manifest).is_ok();
+        is_usable.then_some(Self { header, bytes, code })
     }
 
     /// What it is of.
@@ -110,20 +113,39 @@ pub(crate) fn compatibility() -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn too_much_machine_code_is_refused() {
-        let header = || Header {
+    fn header(name: &str) -> Header {
+        Header {
             kind: Kind::Component,
-            manifest: Manifest::default(),
+            manifest: Manifest { name: name.to_owned(), ..Manifest::default() },
             module_digest: String::new(),
             settings_digest: String::new(),
             settings: "{}".to_owned(),
             settings_for_instances: None,
-            compatibility: String::new(),
-        };
+            compatibility: compatibility(),
+        }
+    }
+
+    #[test]
+    fn too_much_machine_code_is_refused() {
+        let header = || header("p");
         // Zeros take no memory until somebody writes to them.
         let code = vec![0_u8; MOST_CODE + 1];
         assert_eq!(Artifact::new(header(), &code).err(), Some(too_much_code()));
         assert!(Artifact::new(header(), &code[..MOST_CODE]).is_ok());
+    }
+
+    #[test]
+    fn an_artifact_whose_manifest_is_too_large_is_neither_made_nor_read() {
+        let most = "n".repeat(253);
+        let made = Artifact::new(header(&most), b"code").unwrap().into_bytes();
+        assert_eq!(Artifact::from_bytes(made.clone()).unwrap().header(), &header(&most));
+        let longer = most.clone() + "n";
+        assert!(
+            matches!(Artifact::new(header(&longer), b"code").err(), Some(PolicyError::Load(why)) if why.contains("254"))
+        );
+        // As a compiler writes it that checks nothing.
+        let json = serde_json::to_vec(&header(&longer)).unwrap();
+        let length = u32::try_from(json.len()).unwrap().to_le_bytes();
+        assert!(Artifact::from_bytes([&MAGIC[..], &length, &json, b"code"].concat()).is_none());
     }
 }

@@ -237,6 +237,40 @@ fn only_the_contract_is_the_contract() {
 }
 
 #[test]
+fn a_module_that_asks_to_know_too_much_is_refused() {
+    let queries = |name: &dyn Fn(usize) -> String, number: usize| {
+        let query = |index| format!(r#"{{"name":"{}","source":{{"kind":"clusters"}}}}"#, name(index));
+        format!(r#","evidence":[{}]"#, (0..number).map(query).collect::<Vec<_>>().join(","))
+    };
+    let distinct = |index: usize| index.to_string();
+    for (more, why) in [
+        (queries(&distinct, 33), "33 queries for evidence, 32 allowed"),
+        (queries(&|_| "q".to_owned(), 2), "have the name \"q\""),
+        (format!(r#","description":"{}""#, " ".repeat(64 << 10)), "bytes, 65536 allowed"),
+    ] {
+        let mut guest = Guest { manifest: Guest::manifest("guest", &more), pages: 4, ..Guest::default() };
+        // Behind everything else, where it has room.
+        let (at, length) = (1 << 17, guest.manifest.len());
+        guest.fields = format!("(data (i32.const {at}) \"{}\")", guest.manifest.replace('"', "\\\""));
+        guest.manifest.clear();
+        guest.describe = format!(
+            "(i32.store (i32.const 16) (i32.const {at})) (i32.store (i32.const 20) (i32.const {length})) (return (i32.const 16))"
+        );
+        let module = guest.module();
+        let ceiling = Ceiling::default();
+        for error in [
+            does_not_load(&module),
+            compiler().compile(&module, "{}", &ceiling).err().expect("it does not load"),
+            compiler().describe(&module, &ceiling).expect_err("it is not described"),
+        ] {
+            assert!(matches!(&error, PolicyError::Load(said) if said.contains(why)), "{why}: {error:?}");
+        }
+    }
+    let most = Guest { manifest: Guest::manifest("guest", &queries(&distinct, 32)), ..Guest::default() };
+    assert!(policy(&engine(), &most.module()).is_ok());
+}
+
+#[test]
 fn lists_that_point_at_one_text_are_refused() {
     // 65 536 errors, each of them the same megabyte.
     let configure = "(local.set 0 (i32.const 0))

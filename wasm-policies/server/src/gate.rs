@@ -456,7 +456,7 @@ impl<'d> CandidateLine<'d> {
     fn new(one: &'d Comparison) -> Self {
         Self {
             name: &one.slot,
-            version: &one.candidate.policy.version,
+            version: cut(&one.candidate.policy.version),
             verdict: word(&one.candidate.result),
             reasons: codes(&one.candidate.result),
             in_force: word(&one.active.result),
@@ -482,7 +482,7 @@ impl<'d> PolicyLine<'d> {
         });
         Self {
             name: one.place(),
-            version: &outcome.policy.version,
+            version: cut(&outcome.policy.version),
             mode: mode(one.enforcement().mode),
             verdict: word(&outcome.result),
             reasons: codes(&outcome.result),

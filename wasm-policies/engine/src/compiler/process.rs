@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ocm_policy_abi::Manifest;
-use ocm_policy_rules::PolicyError;
+use ocm_policy_rules::{PolicyError, read_manifest};
 
 use crate::artifact::{Artifact, Header, MOST_CODE, too_much_code};
 use crate::compiler::local::{compile_here, describe_here};
@@ -72,8 +72,7 @@ impl Compiler {
     pub fn describe(&self, module: &[u8], ceiling: &Ceiling) -> Result<Manifest, PolicyError> {
         match self {
             Self::Here => describe_here(module, ceiling),
-            Self::Process { .. } => serde_json::from_slice(&self.order(module, None, ceiling)?)
-                .map_err(|error| PolicyError::Load(format!("its manifest cannot be read: {error}"))),
+            Self::Process { .. } => read_manifest(&self.order(module, None, ceiling)?),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ocm_policy_abi::{Decision, INTERFACE, Manifest};
-use ocm_policy_rules::{Bounds, PolicyError};
+use ocm_policy_rules::{Bounds, PolicyError, read_manifest};
 use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Func, Instance, InstancePre, Linker, TypedFunc, WasmStr};
 
@@ -63,7 +63,7 @@ pub(crate) fn describe(
     let describe: Describe = instance.get_typed_func(&mut *store, exports.describe).map_err(policy_error)?;
     let (text,) = describe.call(&mut *store, ()).map_err(policy_error)?;
     let text = text.to_str(&*store).map_err(policy_error)?;
-    serde_json::from_str(&text).map_err(|error| PolicyError::Load(format!("its manifest cannot be read: {error}")))
+    read_manifest(text.as_bytes())
 }
 
 /// Gives a policy its settings.

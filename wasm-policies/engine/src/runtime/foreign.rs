@@ -1,8 +1,8 @@
 //! Modules of other contracts: what they say of themselves, and whether they can be used at all.
 
 use ocm_policy_abi::{CONTRACT, LimitsAsked, Manifest, Operation, ReasonDoc};
-use ocm_policy_rules::PolicyError;
 use ocm_policy_rules::adapt::{self, Settings, kubewarden_manifest};
+use ocm_policy_rules::{PolicyError, check_manifest, read_manifest};
 use wasmparser::{Parser, Payload};
 use wasmtime::Module;
 
@@ -79,6 +79,7 @@ pub(crate) fn examine(
     manifest.limits = asked(Some(&manifest), needs);
     // These contracts know whole objects and nothing else.
     manifest.wants_object = true;
+    check_manifest(&manifest)?;
     Ok(manifest)
 }
 
@@ -132,9 +133,7 @@ impl<'m> Texts<'m> {
 /// What stands in the module itself.
 fn written(kind: Kind, anatomy: &Anatomy<'_>) -> Result<Option<Manifest>, PolicyError> {
     if let Some(section) = anatomy.manifest {
-        return serde_json::from_slice(section)
-            .map(Some)
-            .map_err(|error| PolicyError::Load(format!("its manifest cannot be read: {error}")));
+        return read_manifest(section).map(Some);
     }
     match (kind, anatomy.kubewarden) {
         // They answer with a whole admission review, and nothing must be taken for an answer that is not understood.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ocm_policy_abi::{Decision, Manifest};
 use ocm_policy_rules::adapt::{Settings, kubewarden_response, kubewarden_settings};
-use ocm_policy_rules::{Bounds, PolicyError, read_decision};
+use ocm_policy_rules::{Bounds, PolicyError, read_decision, read_manifest};
 use wasmtime::{Caller, InstancePre, Linker, Module, Store, TypedFunc};
 
 use crate::limits::Limits;
@@ -91,9 +91,7 @@ impl WasiProgram {
         let mut run = self.instance(engine, limits)?;
         match run.run(&["policy", "describe"], "", 0, Vec::new(), limits) {
             Ok(text) if text.iter().all(u8::is_ascii_whitespace) => Ok(None),
-            Ok(text) => serde_json::from_slice(&text)
-                .map(Some)
-                .map_err(|error| PolicyError::Load(format!("its manifest cannot be read: {error}"))),
+            Ok(text) => read_manifest(&text).map(Some),
             Err(PolicyError::Exit(_) | PolicyError::Trap(_)) => Ok(None),
             Err(error) => Err(error),
         }
