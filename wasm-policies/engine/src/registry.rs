@@ -128,6 +128,7 @@ impl Registry {
                     Ok(())
                 }
                 Err(error) => {
+                    let error = error.bounded();
                     if self.removed(&place) < Some(generation) {
                         let active = Err(error.clone());
                         let closed = Slot { active, former: None, candidate: None, enforcement, generation };
@@ -201,7 +202,8 @@ impl Registry {
             if slots.get(place).is_some_and(|slot| slot.active.is_ok()) {
                 return false;
             }
-            let closed = Slot { active: Err(error), former: None, candidate: None, enforcement, generation };
+            let active = Err(error.bounded());
+            let closed = Slot { active, former: None, candidate: None, enforcement, generation };
             slots.insert(place.to_owned(), closed);
             self.removals().remove(place);
             true

@@ -94,3 +94,13 @@ fn a_compiler_that_answers_without_end_is_ended() {
     let error = endless.compile(&module, "{}", &Ceiling::default()).err();
     assert!(matches!(&error, Some(PolicyError::Load(why)) if why.contains("64 MiB")), "{error:?}");
 }
+
+#[test]
+fn a_compiler_that_answers_with_an_endless_error_is_not_believed() {
+    let module = Guest::default().module();
+    let Compiler::Process { cpu_seconds, memory_bytes, .. } = compiler() else { unreachable!() };
+    let arguments = vec!["-c".to_owned(), r"printf '\001'; head -c 100000 /dev/zero".to_owned()];
+    let talkative = Compiler::Process { program: "/bin/sh".into(), arguments, cpu_seconds, memory_bytes };
+    let error = talkative.compile(&module, "{}", &Ceiling::default()).err();
+    assert!(matches!(&error, Some(PolicyError::Load(why)) if why.ends_with("cannot be used")), "{error:?}");
+}

@@ -271,6 +271,20 @@ fn a_module_that_asks_to_know_too_much_is_refused() {
 }
 
 #[test]
+fn a_module_does_not_choose_how_long_an_error_about_it_is() {
+    let module = wat::parse_str(format!(r#"(module (func (export "{}")))"#, "ä".repeat(20_000))).unwrap();
+    let ceiling = Ceiling::default();
+    for compiler in [Compiler::Here, compiler()] {
+        let compiled = compiler.compile(&module, "{}", &ceiling).err();
+        let described = compiler.describe(&module, &ceiling).err();
+        for error in [compiled, described] {
+            let Some(PolicyError::Load(said)) = &error else { panic!("{error:?}") };
+            assert!(said.contains("exports ä") && said.ends_with('…') && said.len() <= 2048, "{said}");
+        }
+    }
+}
+
+#[test]
 fn lists_that_point_at_one_text_are_refused() {
     // 65 536 errors, each of them the same megabyte.
     let configure = "(local.set 0 (i32.const 0))

@@ -26,6 +26,18 @@ fn placed(engine: &Engine, place: &str, guest: &Guest) -> Result<Arc<Policy>, Po
 }
 
 #[test]
+fn an_error_that_closes_a_place_is_kept_with_few_words() {
+    let registry = Registry::default();
+    let error = || PolicyError::Load("e".repeat(1 << 20));
+    assert!(registry.install(registry.begin("a"), Err(error()), |_| Ok(())).is_err());
+    assert!(registry.close("b", error(), Enforcement::default()));
+    for slot in registry.slots().values() {
+        let kept = slot.active.as_ref().err().expect("nothing is in force").to_string();
+        assert!(kept.len() < 4096 && kept.ends_with('…'), "{} bytes", kept.len());
+    }
+}
+
+#[test]
 fn a_bad_module_never_disturbs_the_good_one() {
     let engine = engine();
     let registry = Registry::default();

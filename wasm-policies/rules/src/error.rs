@@ -2,8 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::json::shorten;
+
 /// Bytes of what an error quotes; logs and events hold it.
 pub(crate) const ERROR_BYTES: usize = 512;
+/// Bytes of the particulars of an error that is kept, such as why a policy is not in force.
+const KEPT_BYTES: usize = 2 << 10;
 
 /// Why there is no decision. An error never allows anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -75,6 +79,29 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
+    /// The same with particulars that are not too long to be kept, and to be said with every request: a module chooses the
+    /// words that they quote.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        if let Self::Trap(text)
+        | Self::Malformed(text)
+        | Self::TooLarge(text)
+        | Self::HostCall(text)
+        | Self::Load(text)
+        | Self::Settings(text)
+        | Self::Overloaded(text)
+        | Self::EditRefused(text)
+        | Self::EditConflict(text)
+        | Self::Evidence(text)
+        | Self::Condition(text)
+        | Self::UnknownObligation(text) = &mut self
+            && text.len() > KEPT_BYTES
+        {
+            *text = shorten(text, KEPT_BYTES);
+        }
+        self
+    }
+
     /// The sentence without its particulars, which may quote settings or objects: for whoever made the request.
     pub const fn in_short(&self) -> &'static str {
         match self {
@@ -127,6 +154,31 @@ impl PolicyError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_error_quotes_is_cut_between_characters() {
+        let short = PolicyError::Load("a\nb".to_owned());
+        assert_eq!(short.clone().bounded(), short);
+        let long = "ä".repeat(KEPT_BYTES);
+        let texts: [fn(String) -> PolicyError; 12] = [
+            PolicyError::Trap,
+            PolicyError::Malformed,
+            PolicyError::TooLarge,
+            PolicyError::HostCall,
+            PolicyError::Load,
+            PolicyError::Settings,
+            PolicyError::Overloaded,
+            PolicyError::EditRefused,
+            PolicyError::EditConflict,
+            PolicyError::Evidence,
+            PolicyError::Condition,
+            PolicyError::UnknownObligation,
+        ];
+        for of in texts {
+            let bounded = of(long.clone()).bounded();
+            assert_eq!(bounded, of("ä".repeat((KEPT_BYTES - 3) / 2) + "…"));
+        }
+    }
 
     #[test]
     fn codes_of_errors_are_their_words_in_json() {

@@ -54,15 +54,18 @@ impl Compiler {
     /// # Errors
     /// When the module is not one that decides, refuses the settings, or cannot be compiled within the limits.
     pub fn compile(&self, module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Artifact, PolicyError> {
-        match self {
+        let made = match self {
             Self::Here => compile_here(module, settings, ceiling),
-            Self::Process { .. } => Artifact::from_bytes(self.order(module, Some(settings), ceiling)?)
-                .filter(|made| {
+            Self::Process { .. } => self.order(module, Some(settings), ceiling).and_then(|answer| {
+                let is_asked_for = |made: &Artifact| {
                     let Header { module_digest, settings_digest, .. } = made.header();
                     *module_digest == digest(module) && *settings_digest == digest(settings.as_bytes())
-                })
-                .ok_or_else(|| PolicyError::Load("it cannot be compiled: what came back cannot be used".to_owned())),
-        }
+                };
+                let made = Artifact::from_bytes(answer).filter(is_asked_for);
+                made.ok_or_else(|| PolicyError::Load(UNUSABLE.to_owned()))
+            }),
+        };
+        made.map_err(PolicyError::bounded)
     }
 
     /// What a module says of itself, without giving it any settings: it may refuse to be without.
@@ -70,10 +73,11 @@ impl Compiler {
     /// # Errors
     /// When it is not one that decides, or cannot be compiled within the limits.
     pub fn describe(&self, module: &[u8], ceiling: &Ceiling) -> Result<Manifest, PolicyError> {
-        match self {
+        let described = match self {
             Self::Here => describe_here(module, ceiling),
-            Self::Process { .. } => read_manifest(&self.order(module, None, ceiling)?),
-        }
+            Self::Process { .. } => self.order(module, None, ceiling).and_then(|answer| read_manifest(&answer)),
+        };
+        described.map_err(PolicyError::bounded)
     }
 
     /// Has another process answer.
@@ -116,6 +120,7 @@ impl Compiler {
                 answer.drain(..1);
                 Ok(answer)
             }
+            Some(1) if answer.len() > MOST_ERROR => Err(PolicyError::Load(UNUSABLE.to_owned())),
             Some(1) => Err(serde_json::from_slice(&answer[1..]).unwrap_or_else(|error| failed(&error))),
             _ => Err(failed(&format_args!(
                 "it took more than {cpu_seconds} s of processor time or {} MiB of memory ({status})",
@@ -130,6 +135,12 @@ const PATIENCE: u64 = 5;
 
 /// The largest artifact that is taken, and what stands around it.
 const MOST_ANSWER: usize = MOST_CODE + (1 << 20);
+
+/// The largest error that is taken: what the other side cuts its own to, escaped.
+const MOST_ERROR: usize = 64 << 10;
+
+/// Why a module is refused whose answer is none.
+const UNUSABLE: &str = "it cannot be compiled: what came back cannot be used";
 
 /// Waits for the end of a process that has closed its output, and ends it if that is not at once.
 fn end(child: &mut Child) -> io::Result<ExitStatus> {

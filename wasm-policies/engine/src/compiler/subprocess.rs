@@ -43,7 +43,7 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
         }
         Err(error) => {
             output.write_all(&[1])?;
-            output.write_all(&serde_json::to_vec(&error)?)
+            output.write_all(&serde_json::to_vec(&error.bounded())?)
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct NotLoaded {
 
 impl From<PolicyError> for NotLoaded {
     fn from(error: PolicyError) -> Self {
-        Self { error, with: With::Policy }
+        Self { error: error.bounded(), with: With::Policy }
     }
 }
 
@@ -40,7 +40,7 @@ impl Loader {
                 self.load(module, &Wanted { settings: settings.to_owned(), ..wanted.clone() })
             };
             pass_cases(cases, &wanted.settings, with)
-                .map_err(|why| NotLoaded { error: PolicyError::Load(why), with: With::Tests })?;
+                .map_err(|why| NotLoaded { error: PolicyError::Load(why).bounded(), with: With::Tests })?;
         }
         Ok(policy)
     }
