@@ -23,6 +23,10 @@ fn main() -> std::io::Result<()> {
     println!("writes files: {}", word(std::fs::write(std::env::temp_dir().join("confined"), "x").is_ok()));
     println!("opens sockets: {}", word(std::net::TcpListener::bind("127.0.0.1:0").is_ok()));
     println!("starts programs: {}", word(Command::new(&own).spawn().is_ok()));
+    #[cfg(target_os = "linux")]
+    println!("starts processes: {}", word(forks()));
+    #[cfg(target_os = "linux")]
+    println!("has clone3: {}", word(has_clone3()));
     println!("has what it inherited: {}", word(is_open(inherited)));
     println!("starts threads: {}", word(std::thread::spawn(|| 1).join().is_ok()));
     // The test stops this process, and lets it go on.
@@ -30,6 +34,27 @@ fn main() -> std::io::Result<()> {
     let slept = std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_secs(1))).join();
     println!("sleeps on after a stop: {}", word(slept.is_ok()));
     Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "nothing safe makes a process that runs no program")]
+fn forks() -> bool {
+    // SAFETY: no other thread runs, and the other process ends at once.
+    match unsafe { libc::fork() } {
+        -1 => false,
+        // SAFETY: nothing of this process is run at its end.
+        0 => unsafe { libc::_exit(0) },
+        _ => true,
+    }
+}
+
+/// With what the kernel knows the call by, and nothing that it could make a process of.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the C library has no such function")]
+fn has_clone3() -> bool {
+    // SAFETY: what it would be told lies nowhere, so that nothing is made.
+    let made = unsafe { libc::syscall(libc::SYS_clone3, std::ptr::null::<u64>(), 0_usize) };
+    made != -1 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS)
 }
 
 #[expect(unsafe_code, reason = "only a number of a descriptor is known")]

@@ -40,6 +40,8 @@ fn the_process_that_compiles_can_compute_and_nothing_else() {
             "writes files: no",
             "opens sockets: no",
             "starts programs: no",
+            "starts processes: no",
+            "has clone3: no",
             "has what it inherited: no",
             "starts threads: yes",
             "sleeps",

@@ -6,7 +6,7 @@ use std::io;
 use crate::compiler::protocol::Order;
 
 /// Confines this process for good: it dies with its parent, holds no descriptors but its standard streams, has limits
-/// for processor time and memory, and can neither open files nor sockets nor start programs.
+/// for processor time and memory, and can neither open files nor sockets nor start programs or other processes.
 ///
 /// # Errors
 /// When the system cannot do that, or other threads run here already. Then nothing must be compiled here.
@@ -98,7 +98,7 @@ const ALLOWED: &[(&str, libc::c_long)] = calls![
     SYS_mremap
     SYS_munmap
 
-    // Threads.
+    // Threads: `clone` makes nothing else here, and `clone3` is not there, see `filter_system_calls`.
     SYS_clone
     SYS_clone3
     SYS_exit
@@ -125,20 +125,40 @@ const ALLOWED: &[(&str, libc::c_long)] = calls![
     SYS_restart_syscall
 ];
 
+/// The flag of `clone` that makes a thread; it stands in the first argument on every architecture that the filter knows.
+#[cfg(target_os = "linux")]
+const THREAD: u64 = libc::CLONE_THREAD.unsigned_abs() as u64;
+
 /// Refuses every system call but those. Refused calls fail as if they were not permitted.
+///
+/// A filter sees no flags of `clone3`, which lie in memory. Another one answers as a kernel without that call, so that the
+/// C library makes its threads with `clone`. Of two answers the kernel takes the one that refuses.
 #[cfg(target_os = "linux")]
 fn filter_system_calls() -> io::Result<()> {
     let arch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
-    let program = filter(arch).and_then(seccompiler::BpfProgram::try_from).map_err(io::Error::other)?;
-    // This sets `NO_NEW_PRIVS` as well.
-    seccompiler::apply_filter(&program).map_err(io::Error::other)
+    for filter in [without_clone3(arch), filter(arch)] {
+        let program = filter.and_then(seccompiler::BpfProgram::try_from).map_err(io::Error::other)?;
+        // This sets `NO_NEW_PRIVS` as well.
+        seccompiler::apply_filter(&program).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn without_clone3(arch: seccompiler::TargetArch) -> Result<seccompiler::SeccompFilter, seccompiler::BackendError> {
+    use seccompiler::{SeccompAction, SeccompFilter};
+
+    let missing = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    SeccompFilter::new([(libc::SYS_clone3, Vec::new())].into(), SeccompAction::Allow, missing, arch)
 }
 
 #[cfg(target_os = "linux")]
 fn filter(arch: seccompiler::TargetArch) -> Result<seccompiler::SeccompFilter, seccompiler::BackendError> {
-    use seccompiler::{SeccompAction, SeccompFilter};
+    use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
 
-    let rules = ALLOWED.iter().map(|(_, call)| (*call, Vec::new())).collect();
+    let mut rules: std::collections::BTreeMap<_, _> = ALLOWED.iter().map(|(_, call)| (*call, Vec::new())).collect();
+    let is_thread = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(THREAD), THREAD)?;
+    rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
     SeccompFilter::new(rules, SeccompAction::Errno(libc::EPERM.unsigned_abs()), SeccompAction::Allow, arch)
 }
 
@@ -151,7 +171,14 @@ mod tests {
 
     /// The same filter, with the numbers that its names have on an architecture.
     fn by_names(arch: TargetArch) -> BpfProgram {
-        let calls: Vec<_> = ALLOWED.iter().map(|(name, _)| serde_json::json!({ "syscall": name[4..] })).collect();
+        let is_thread = serde_json::json!([
+            { "index": 0, "type": "dword", "op": { "masked_eq": THREAD }, "val": THREAD }
+        ]);
+        let call = |name: &str| match name {
+            "SYS_clone" => serde_json::json!({ "syscall": "clone", "args": is_thread }),
+            name => serde_json::json!({ "syscall": name[4..] }),
+        };
+        let calls: Vec<_> = ALLOWED.iter().map(|(name, _)| call(name)).collect();
         let filter = serde_json::json!({ "compiler": {
             "mismatch_action": { "errno": libc::EPERM }, "match_action": "allow", "filter": calls,
         } });
