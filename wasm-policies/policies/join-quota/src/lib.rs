@@ -48,7 +48,7 @@ impl Policy for JoinQuota {
             .counts_by([QuotaKey::Hub, QuotaKey::ClusterSet, QuotaKey::Identity])
             .needs_of_cluster(CLUSTER, EvidenceSource::Clusters, "/metadata/name", &[set, ACCEPTED])
             .needs_query(Query { count: true, ..Query::new(COUNTS, EvidenceSource::Clusters, [set, ACCEPTED]) })
-            .needs_query(new(Query::new(NEW, EvidenceSource::Clusters, ["/metadata/creationTimestamp"])))
+            .needs_query(new(Query::new(NEW, EvidenceSource::Clusters, ["/metadata/creationTimestamp", ACCEPTED])))
             .needs_query(new(Query { user_field: Some("/askedBy".to_owned()), ..requests }))
             .gives("EvidenceIncomplete", "The clusters of the hub could not be counted to the end")
             .gives("ClusterMissing", "There is no cluster to count")
@@ -103,8 +103,10 @@ impl JoinQuota {
             return Ok(());
         }
         if let Some(most) = self.per_hour {
-            let rows = whole(request, NEW)?.rows.iter().filter(|row| row.name != *cluster.name);
-            let times = rows.map(|row| row.values.first().and_then(Value::as_str).and_then(time::parse));
+            let others = whole(request, NEW)?.rows.iter().filter(|row| row.name != *cluster.name);
+            let times = others
+                .filter(|row| takes(request, row))
+                .map(|row| row.values.first().and_then(Value::as_str).and_then(time::parse));
             let times: Option<Vec<i64>> = times.collect();
             let times = times.ok_or_else(|| incomplete("when clusters were created is not known"))?;
             rate(times, most, request.now(), "Rate", "as many clusters came within the last hour as may come")?;
@@ -138,18 +140,15 @@ impl<'r> Others<'r> {
         let set = |row: &'r Row<'_>| {
             row.values.first().and_then(Value::as_str).filter(|set| !set.is_empty()).unwrap_or(hub::DEFAULT_SET)
         };
-        // What is registered and waits takes no place from one that is to be let in.
-        let lets_in = matches!(request.operation(), Operation::Join | Operation::Accept);
-        let takes = |row: &Row<'_>| !lets_in || row.values.get(1).and_then(Value::as_bool) == Some(true);
         let mut sets: BTreeMap<&str, usize> = BTreeMap::new();
         for row in &whole(request, COUNTS)?.rows {
             let number = row.values.get(2).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
             let number = number.ok_or_else(|| incomplete(UNCOUNTED))?;
-            if takes(row) {
+            if takes(request, row) {
                 *sets.entry(set(row)).or_default() += number;
             }
         }
-        for row in whole(request, CLUSTER)?.rows.iter().filter(|row| row.name == name && takes(row)) {
+        for row in whole(request, CLUSTER)?.rows.iter().filter(|row| row.name == name && takes(request, row)) {
             let there = sets.entry(set(row)).or_default();
             *there = there.saturating_sub(1);
         }
@@ -163,6 +162,13 @@ impl<'r> Others<'r> {
     fn within(&self, set: &str) -> usize {
         self.0.get(set).copied().unwrap_or_default()
     }
+}
+
+/// Whether clusters of a row take a place, whose second value says whether they are accepted: what is registered and waits takes
+/// none from one that is to be let in.
+fn takes(request: &Request<'_>, row: &Row<'_>) -> bool {
+    let lets_in = matches!(request.operation(), Operation::Join | Operation::Accept);
+    !lets_in || row.values.get(1).and_then(Value::as_bool) == Some(true)
 }
 
 /// Holds while the last hour has so many of these times, until enough of them are an hour old.
