@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use ocm_api::policy::{HubPolicy, PolicyMode};
 use ocm_cli::{PlanView, Ui};
-use ocm_core::hub_policy::{Change, ChangeError, DISABLED, PREVIOUS, Step, StepError, Switch, SwitchError, Was};
+use ocm_core::hub_policy::{
+    Change, ChangeError, DISABLED, PREVIOUS, Refusal, Step, StepError, Switch, SwitchError, Was,
+};
 use ocm_core::plan::Mode;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, policy_engine};
 use ocm_flows::policies::{SwitchFailure, Switchable, find_switchable, switch_policies};
@@ -47,11 +49,13 @@ async fn run(args: SwitchArgs, to: Change, asks: bool, ui: Arc<Ui>) -> Result<Ex
         return Err(Failure::refused("nothing was changed"));
     }
     let notes = notes(&found, to);
-    let applied = switch_policies(&hub, found, to, dry_run, &*ui, |applied| view.row(applied)).await;
-    applied.map_err(failure)?;
+    let all = switch_policies(&hub, found, to, dry_run, &*ui, |applied| view.row(applied)).await;
     view.document(Map::new())?;
     notes.into_iter().for_each(|note| ui.tell(note));
-    Ok(Exit::Ok)
+    let total = all.len();
+    let failed = all.into_iter().filter_map(|(name, done)| Some((name, failure(done.err()?)))).collect();
+    let sentence = |failed: usize| format!("{failed} of {total} policies were not changed");
+    Failure::of_several(total, failed, sentence).map_or(Ok(Exit::Ok), Err)
 }
 
 /// What is asked before policies are changed.
@@ -130,6 +134,12 @@ fn notes(found: &[Switchable], to: Change) -> Vec<Event> {
                      --without-policies"
                 )));
             }
+            (Change::Step(Step::Promote), false) => {
+                notes.push(Event::note(format!("policy {name} has no candidate, and stays as it is")));
+            }
+            (Change::Step(Step::RollBack), false) => {
+                notes.push(Event::note(format!("policy {name} has nothing to go back to, and stays as it is")));
+            }
             _ => {}
         }
     }
@@ -140,7 +150,8 @@ fn notes(found: &[Switchable], to: Change) -> Vec<Event> {
 fn failure(error: SwitchFailure) -> Failure {
     let (name, error) = match error {
         SwitchFailure::Failed(failure) => return failure,
-        SwitchFailure::Refused(name, error) => (name, error),
+        SwitchFailure::Refused(Refusal::Apart { with, without }) => return apart(&with, &without),
+        SwitchFailure::Refused(Refusal::One(name, error)) => (name, error),
     };
     let forget = format!("to keep it as it is: kubectl annotate hubpolicy {name} {DISABLED}-");
     match error {
@@ -158,6 +169,18 @@ fn failure(error: SwitchFailure) -> Failure {
                 .hint(forget)
         }
     }
+}
+
+/// Why policies with a candidate are not rolled back together with others.
+fn apart(with: &[String], without: &[String]) -> Failure {
+    let sentence = format!(
+        "of {} the candidate would be given up, and of {}, without a candidate, the version before the last promotion would be back",
+        with.join(", "),
+        without.join(", ")
+    );
+    Failure::refused(sentence)
+        .hint(format!("to give up candidates: kubectl ocm policy rollback {}", with.join(" ")))
+        .hint(format!("to go back: kubectl ocm policy rollback {}", without.join(" ")))
 }
 
 /// Why nothing was done with the versions of a policy.
@@ -203,7 +226,7 @@ mod tests {
     fn a_policy_that_was_changed_is_told_with_what_it_is_and_was() {
         let of = |mode: &str, auto_approve| Was { mode: PolicyMode::from(mode), auto_approve };
         let error = SwitchError::Changed { is: of("Warn", false), was: of("Enforce", true) };
-        let failure = failure(SwitchFailure::Refused("p".to_owned(), ChangeError::Switch(error)));
+        let failure = failure(SwitchFailure::Refused(Refusal::One("p".to_owned(), ChangeError::Switch(error))));
         let message =
             "policy \"p\" was changed after it was disabled: mode Warn now, and mode Enforce with autoApprove before";
         assert_eq!((failure.message.as_str(), failure.exit()), (message, Exit::Findings));
@@ -211,5 +234,17 @@ mod tests {
             failure.hints[1],
             "to keep it as it is: kubectl annotate hubpolicy p policy.kubectl-ocm.dev/disabled-"
         );
+    }
+
+    #[test]
+    fn who_has_a_candidate_and_who_has_none_is_told_with_what_to_type() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let failure =
+            failure(SwitchFailure::Refused(Refusal::Apart { with: names(&["a", "b"]), without: names(&["c"]) }));
+        let message = "of a, b the candidate would be given up, and of c, without a candidate, the version before the last \
+                       promotion would be back";
+        assert_eq!((failure.message.as_str(), failure.exit()), (message, Exit::Findings));
+        assert!(failure.hints[0].ends_with("kubectl ocm policy rollback a b"), "{:?}", failure.hints);
+        assert!(failure.hints[1].ends_with("kubectl ocm policy rollback c"), "{:?}", failure.hints);
     }
 }

@@ -13,7 +13,7 @@ mod tally;
 mod versions;
 
 pub use another_key::{Asking, Configuration, Objection, another_key};
-pub use change::{Change, ChangeError, change};
+pub use change::{Change, ChangeError, Refusal, change, changes};
 pub use disabled::{DISABLED, Switch, SwitchError, Switching, Was, disabled, switch};
 pub use loading::{Loading, loading};
 pub use log::{Logged, Said, Selection};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use ocm_api::{HubPolicy, Manifest};
-use ocm_core::hub_policy::{Change, ChangeError, Step, Switch, Switching, change, is_as_found};
+use ocm_core::hub_policy::{Change, Refusal, Step, Switch, Switching, change, changes, is_as_found};
 use ocm_core::plan::{Applied, Outcome};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::access::Right;
@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Why policies are not switched; nothing was changed unless it says so.
 #[derive(Debug)]
 pub enum SwitchFailure {
-    /// This one cannot be changed so.
-    Refused(String, ChangeError),
+    /// They cannot be changed so.
+    Refused(Refusal),
     /// It failed.
     Failed(Failure),
 }
@@ -72,23 +72,15 @@ pub async fn find_switchable(
         access::require(hub, purpose, &rights).await?;
     }
     let rows = policies(hub, names, None).await?;
-    let found = rows.into_iter().map(|row| {
-        let switching = judged(&row.object, to)?;
-        Ok(Switchable { row, changes: switching != Switching::Nothing })
-    });
-    found.collect()
+    let objects: Vec<&HubPolicy> = rows.iter().map(|row| &row.object).collect();
+    let all = changes(&objects, to).map_err(SwitchFailure::Refused)?;
+    let of = |(row, switching)| Switchable { row, changes: switching != Switching::Nothing };
+    Ok(rows.into_iter().zip(all).map(of).collect())
 }
 
-fn judged(policy: &HubPolicy, to: Change) -> Result<Switching, SwitchFailure> {
-    let name = policy.metadata.name.clone().unwrap_or_default();
-    change(policy, to).map_err(|error| SwitchFailure::Refused(name, error))
-}
-
-/// Switches what was found. `each` hears of every policy as soon as it is done. What has changed since it was found is
-/// looked at again; a step is of the versions that were found, and of no others.
-///
-/// # Errors
-/// As [`find_switchable`], and [`Reason::Conflict`]; those before it are switched.
+/// Switches what was found, each on its own: one that fails does not keep the others from it. `each` hears of every policy as soon
+/// as it is done. What has changed since it was found is looked at again; a step is of the versions that were found, and of no
+/// others. What came of each, by name; its failure is as of [`find_switchable`], or a [`Reason::Conflict`].
 pub async fn switch_policies(
     hub: &Cluster,
     found: Vec<Switchable>,
@@ -96,20 +88,25 @@ pub async fn switch_policies(
     dry_run: DryRun,
     narrator: &dyn Narrator,
     mut each: impl FnMut(&Applied),
-) -> Result<Vec<Applied>, SwitchFailure> {
+) -> Vec<(String, Result<Applied, SwitchFailure>)> {
     let mut all = Vec::new();
-    for Switchable { row, .. } in found {
-        let applied = one(hub, row.object, to, dry_run).await?;
-        each(&applied);
-        if dry_run == DryRun::No && applied.outcome.is_change() {
-            narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
+    for found in found {
+        let name = found.row.name().to_owned();
+        let done = one(hub, found, to, dry_run).await;
+        if let Ok(applied) = &done {
+            each(applied);
+            if dry_run == DryRun::No && applied.outcome.is_change() {
+                narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
+            }
         }
-        all.push(applied);
+        all.push((name, done));
     }
-    Ok(all)
+    all
 }
 
-async fn one(hub: &Cluster, mut policy: HubPolicy, to: Change, dry_run: DryRun) -> Result<Applied, SwitchFailure> {
+async fn one(hub: &Cluster, found: Switchable, to: Change, dry_run: DryRun) -> Result<Applied, SwitchFailure> {
+    let Switchable { row, changes } = found;
+    let mut policy = row.object;
     let api: Api<HubPolicy> = Api::all(hub.client.clone());
     let name = policy.metadata.name.clone().unwrap_or_default();
     let value = |policy: &HubPolicy| serde_json::to_value(policy).unwrap_or(Value::Null);
@@ -125,7 +122,11 @@ async fn one(hub: &Cluster, mut policy: HubPolicy, to: Change, dry_run: DryRun) 
         if policy.metadata.deletion_timestamp.is_some() {
             return Err(Failure::new(Reason::Conflict, format!("policy {name:?} is being deleted")).into());
         }
-        let patch = match judged(&policy, to)? {
+        let switching = match changes {
+            true => change(&policy, to).map_err(|error| SwitchFailure::Refused(Refusal::One(name.clone(), error)))?,
+            false => Switching::Nothing,
+        };
+        let patch = match switching {
             Switching::Nothing => return Ok(done(&policy, Outcome::Unchanged, value(&policy))),
             Switching::Patch(patch) => Patch::Merge(patch),
             Switching::JsonPatch(patch) => {
