@@ -6,16 +6,45 @@ use std::path::Path;
 
 pub(crate) use ocm_cli::files::{MOST, documents, read, text, value};
 
-/// Writes a module. Readers of the file see the old one or the new one, never half of it.
-pub(crate) fn write(file: &Path, module: &[u8]) -> io::Result<()> {
+/// Writes a file. Its readers see the old content or the new one, never half of it. It keeps its permissions, and stays where a
+/// link to it leads.
+pub(crate) fn write(file: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent)?;
     }
-    let beside = file.with_extension(format!("wasm.{}", std::process::id()));
-    let written = fs::write(&beside, module).and_then(|()| fs::rename(&beside, file));
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let beside = file.with_file_name(name);
+    let like_before = || match fs::metadata(&file) {
+        Ok(before) => fs::set_permissions(&beside, before.permissions()),
+        Err(_) => Ok(()),
+    };
+    let written = fs::write(&beside, content).and_then(|()| like_before()).and_then(|()| fs::rename(&beside, &file));
     if written.is_err() {
         // What cannot be removed either is told by the error itself.
         let _ = fs::remove_file(&beside);
     }
     written
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_stays_what_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("kept/tests.yaml"), folder.path().join("link.yaml"));
+        write(&file, b"one").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&file, &link).unwrap();
+        write(&link, b"two").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"two");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_dir(folder.path().join("kept")).unwrap().count(), 1, "nothing is left beside it");
+    }
 }

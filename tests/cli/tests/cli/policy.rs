@@ -199,6 +199,15 @@ fn expectations_are_written() {
     let text = std::fs::read_to_string(cli.home().join("tests.yaml")).unwrap();
     assert!(text.contains("# kept") && text.contains("verdict: allow"), "{text}");
     assert_eq!(policy(&cli, &["test", "allow.wasm"]).exit, 0);
+    // It is not asked about the second, whatever that expects.
+    let cases = "cases:\n- name: a\n  request: {operation: create}\n  expect: {verdict: deny}\n\
+                 - name: b\n  request: {operation: delete}\n  expect: {verdict: deny}\n";
+    cli.write("tests.yaml", cases);
+    let run = policy(&cli, &["test", "allow.wasm", "--update"]);
+    let notes = "note: 1 expectation written to tests.yaml\nnote: 1 of 2 cases fail whatever they expect\n";
+    assert_eq!((run.exit, run.stderr.as_str()), (1, notes), "{run}");
+    let text = std::fs::read_to_string(cli.home().join("tests.yaml")).unwrap();
+    assert_eq!(text.matches("verdict: allow").count(), 1, "{text}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(super) struct Tested {
     pub(super) wrong: Vec<String>,
     /// What the policy says now, as an expectation.
     pub(super) now: Expect,
+    /// Whether it is wrong with that expectation as well: what it asks cannot be asked, or its answer breaks the manifest.
+    pub(super) stays_wrong: bool,
 }
 
 /// What the policy said.
@@ -43,6 +45,13 @@ pub(super) struct Results {
 impl Results {
     pub(super) fn failed(&self) -> usize {
         self.tested.iter().filter(|tested| !tested.wrong.is_empty()).count()
+    }
+
+    /// What the policy says now, where a case expects something else, with the index of the case.
+    pub(super) fn changed(&self, suite: &Suite) -> Vec<(usize, Expect)> {
+        let pairs = suite.cases.iter().zip(&self.tested).enumerate();
+        let changed = pairs.filter(|(_, (case, tested))| !tested.wrong.is_empty() && tested.now != case.expect);
+        changed.map(|(index, (_, tested))| (index, tested.now.clone())).collect()
     }
 }
 
@@ -77,7 +86,13 @@ pub(super) fn results(
 
 fn tested(case: &Case, wrong: Vec<String>) -> Tested {
     let (name, line, now) = (case.name.clone(), case.line, case.expect.clone());
-    Tested { name, line, said: None, refused: false, wrong, now }
+    let stays_wrong = !wrong.is_empty();
+    Tested { name, line, said: None, refused: false, wrong, now, stays_wrong }
+}
+
+/// A case with another expectation.
+fn expecting(case: &Case, now: &Expect) -> Case {
+    Case { expect: now.clone(), ..case.clone() }
 }
 
 /// The settings were refused, or the module cannot be loaded.
@@ -86,7 +101,8 @@ fn refused(case: &Case, error: &PolicyError) -> Tested {
         PolicyError::Settings(why) => case.expect.update_refusal(std::slice::from_ref(why)),
         error => case.expect.update(&Err(error.clone())),
     };
-    Tested { refused: true, now, ..tested(case, case.refused(error)) }
+    let stays_wrong = !expecting(case, &now).refused(error).is_empty();
+    Tested { refused: true, now, stays_wrong, ..tested(case, case.refused(error)) }
 }
 
 fn one(case: &Case, policies: &Policies, manifest: &Manifest) -> Tested {
@@ -104,5 +120,6 @@ fn one(case: &Case, policies: &Policies, manifest: &Manifest) -> Tested {
     let said = Said { outcome: asked.outcome().clone(), micros: asked.micros() };
     let wrong = case.wrong(manifest, &said.outcome.result);
     let now = case.expect.update(&said.outcome.result);
-    Tested { said: Some(said), now, ..tested(case, wrong) }
+    let stays_wrong = !expecting(case, &now).wrong(manifest, &said.outcome.result).is_empty();
+    Tested { said: Some(said), now, stays_wrong, ..tested(case, wrong) }
 }

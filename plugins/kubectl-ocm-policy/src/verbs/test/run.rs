@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_policy_testing::{Expect, Suite};
+use ocm_policy_testing::Suite;
 
 use super::cases::results;
 use super::{hub, view};
@@ -39,20 +39,19 @@ fn one_module(args: TestArgs, ui: &Ui) -> Result<Exit, Failure> {
     results.uncovered = results.policy.as_ref().map(|manifest| suite.uncovered(manifest));
     ui.out(&view::one(&results, output)?);
     if update {
-        let new: Vec<(usize, Expect)> = results
-            .tested
-            .iter()
-            .enumerate()
-            .filter(|(_, tested)| !tested.wrong.is_empty())
-            .map(|(index, tested)| (index, tested.now.clone()))
-            .collect();
+        let new = results.changed(&suite);
         let text = suite.updated(&yaml, &new).map_err(|error| bad(error.to_string()))?;
         if text != yaml {
-            std::fs::write(&tests, text)
+            files::write(&tests, text.as_bytes())
                 .map_err(|error| Failure::other(format!("cannot write {}", tests.display())).because(error))?;
         }
         let noun = if new.len() == 1 { "expectation" } else { "expectations" };
         ui.tell(Event::note(format!("{} {noun} written to {}", new.len(), tests.display())));
+        let (stay, count) = (results.tested.iter().filter(|tested| tested.stays_wrong).count(), results.tested.len());
+        if stay > 0 {
+            ui.tell(Event::note(format!("{stay} of {count} cases fail whatever they expect")));
+            return Ok(Exit::Failed);
+        }
         return Ok(Exit::Ok);
     }
     let (failed, count) = (results.failed(), results.tested.len());
