@@ -57,6 +57,9 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::MendPolicy => {
             "put its module or its settings right, then: kubectl ocm policy apply -f FILE --wait".to_owned()
         }
+        Remedy::PoliciesOutOfForce => {
+            "take them out of force again: kubectl ocm policy emergency --reason TEXT".to_owned()
+        }
         Remedy::EnablePolicy(name) => format!("let it count again: kubectl ocm policy enable {name}"),
         Remedy::Registrations => "see what each waits for: kubectl ocm get registrations".to_owned(),
         Remedy::InstallBaseline => {
@@ -209,6 +212,12 @@ mod tests {
         let words = |remedy: Remedy| words(&Hint::from(remedy));
         assert_eq!(words(Remedy::User(Role::Hub)), "name one that it has: --hub-user NAME");
         assert_eq!(words(Remedy::SkipVerification(Role::Target)), "or accept that: --insecure-skip-tls-verify");
+    }
+
+    #[test]
+    fn whoever_takes_policies_out_of_force_says_why() {
+        let words = words(&Hint::from(Remedy::PoliciesOutOfForce));
+        assert!(words.ends_with("kubectl ocm policy emergency --reason TEXT"), "{words}");
     }
 
     #[test]

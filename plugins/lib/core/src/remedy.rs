@@ -38,6 +38,8 @@ pub enum Remedy {
     PolicyController,
     /// Put module or settings of a HubPolicy right, and apply it again.
     MendPolicy,
+    /// Have the API server ask no policy any more.
+    PoliciesOutOfForce,
     /// Enable the HubPolicy of this name again.
     EnablePolicy(String),
     /// See what each registration waits for.

@@ -30,10 +30,10 @@ pub(super) const CHECKS: &[Check] = &[Check {
                   everything, and the nodes that it needs are down.",
         mend: "Bring the server up that the evidence names. If nobody needs it any more, delete the webhook configuration. That of this \
                project's policy engine is removed by `kubectl ocm uninstall policy-engine`, or opened for some time by `kubectl ocm \
-               policy emergency`. Behind a Service of type ExternalName is a server outside of the cluster, of which nothing is seen; \
-               an API server with `--enable-aggregator-routing` does not dial it, and refuses all that its webhook has to be asked \
-               about: `unsupported service type`. Webhooks that are limited by selectors or by conditions are not looked at: whether \
-               those are asked, and answer, shows in the error alone.",
+               policy emergency --reason TEXT`. Behind a Service of type ExternalName is a server outside of the cluster, of which \
+               nothing is seen; an API server with `--enable-aggregator-routing` does not dial it, and refuses all that its webhook has \
+               to be asked about: `unsupported service type`. Webhooks that are limited by selectors or by conditions are not looked \
+               at: whether those are asked, and answer, shows in the error alone.",
         mended: "`kubectl get endpointslices` of the Service's namespace lists a ready address, or the configuration is gone.",
     },
 }];

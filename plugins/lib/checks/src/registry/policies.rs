@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
             means: "Webhook or controller of the policy engine do not run. Without the webhook the API server refuses what it has \
                     to ask about: the hub is closed. Without the controller nobody is let in by policies.",
             happens: "An image that cannot be pulled, no room, a crash, a scale to 0.",
-            mend: "Do what the evidence says. In an emergency: `kubectl ocm policy emergency`.",
+            mend: "Do what the evidence says. In an emergency: `kubectl ocm policy emergency --reason TEXT`.",
             mended: "`kubectl get deployments -n ocm-policy-engine` shows them ready.",
         },
     },

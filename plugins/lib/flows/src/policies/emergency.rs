@@ -10,7 +10,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use ocm_core::plan::{Applied, Found, Plan};
 use ocm_core::policy_engine::{self as engine, EMERGENCY, Mark};
-use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::access::Right;
 use ocm_kube::apply::FIELD_MANAGER;
 use ocm_kube::{Cluster, access, remove};
@@ -174,7 +174,7 @@ pub(crate) async fn withdraw_for_another(
         Ok(_) => Err(refusal),
         Err(failure) => Err(Failure::refused(format!("{}, and the API server asks them again", refusal.message))
             .because(failure.to_string())
-            .hint("take them out of force again: kubectl ocm policy emergency")),
+            .hint(Remedy::PoliciesOutOfForce)),
     }
 }
 
