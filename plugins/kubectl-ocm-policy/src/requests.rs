@@ -366,15 +366,50 @@ impl Hub {
                 .flat_map(|map| evidence::entries(&map))
                 .collect(),
             EvidenceSource::Objects { api_version, resource, namespace } => {
-                // A file has kinds and no plural names; they begin alike.
-                let singular = resource.trim_end_matches('s').trim_end_matches("ie").trim_end_matches('e');
                 let fits = |object: &&Value| {
                     object["apiVersion"].as_str() == Some(api_version)
-                        && kind(object).is_some_and(|kind| kind.to_ascii_lowercase().starts_with(singular))
+                        && kind(object).is_some_and(|kind| is_kind_of(kind, resource))
                         && namespace.as_ref().is_none_or(|wanted| text(object, "/metadata/namespace") == *wanted)
                 };
                 self.objects.iter().filter(fits).cloned().collect()
             }
+        }
+    }
+}
+
+/// Whether a resource is that of a kind. A file has kinds and no plural names, which are formed of them as those of English words.
+pub(crate) fn is_kind_of(kind: &str, resource: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    let of_y = kind.strip_suffix('y').and_then(|stem| resource.strip_prefix(stem));
+    // Some, such as Endpoints, are plural themselves.
+    of_y == Some("ies") || matches!(resource.strip_prefix(kind.as_str()), Some("" | "s" | "es"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_is_of_one_kind_alone() {
+        for (kind, resource) in [
+            ("Registration", "registrations"),
+            ("ClusterRole", "clusterroles"),
+            ("NetworkPolicy", "networkpolicies"),
+            ("Gateway", "gateways"),
+            ("Ingress", "ingresses"),
+            ("Namespace", "namespaces"),
+            ("Endpoints", "endpoints"),
+        ] {
+            assert!(is_kind_of(kind, resource), "{kind}");
+        }
+        for (kind, resource) in [
+            ("RegistrationApproval", "registrations"),
+            ("ClusterRoleBinding", "clusterroles"),
+            ("ManagedClusterSet", "managedclusters"),
+            ("ManagedCluster", "managedclustersets"),
+            ("Policy", "policyes1"),
+        ] {
+            assert!(!is_kind_of(kind, resource), "{kind}");
         }
     }
 }

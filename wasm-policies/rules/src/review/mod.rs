@@ -14,7 +14,7 @@ pub use csr::{asked_by, cluster_of_csr};
 pub(crate) use csr::{certificate_request, clusters_of_csr};
 pub use request::{
     Asking, admission_request, agents_cluster, asking_user, cluster_of, from_admission, is_registration, join, join_of,
-    of_cluster, of_csr, request_of,
+    of_cluster, of_csr, registers, request_of,
 };
 pub(crate) use request::{CLUSTER_GROUP, CLUSTERS, CSR_GROUP, CSRS, operations};
 pub use response::{is_refused, refusal, response, sentence, unjudged};

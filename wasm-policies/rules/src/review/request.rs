@@ -1,7 +1,7 @@
 //! Requests made of admission reviews and of objects, and put back into the form of Kubernetes.
 
 use ocm_policy_abi::{Cluster, Csr, Map, Operation, Request, Requester, Resource, Stage, Text};
-use ocm_rules::csr::CLUSTER_NAME;
+use ocm_rules::csr::{API_SIGNER, CLUSTER_NAME, GRPC_SIGNER};
 use ocm_rules::identity::{Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
 use serde_json::{Value, json};
 
@@ -254,6 +254,12 @@ pub fn agents_cluster<'r>(csr: &'r Csr<'_>) -> Option<&'r str> {
     let mut groups = csr.organizations.iter();
     let is_clear = label == Some(cluster) && groups.all(|group| *group == *own || *group == *MANAGED_CLUSTERS_GROUP);
     is_clear.then_some(cluster)
+}
+
+/// Whether the agent of this cluster registers with a certificate request: whatever else is called so, by its label for
+/// instance, gives nobody a certificate of the hub, or is another's.
+pub fn registers(csr: &Csr<'_>, cluster: &str) -> bool {
+    matches!(&*csr.signer, API_SIGNER | GRPC_SIGNER) && is_registration(csr) && agents_cluster(csr) == Some(cluster)
 }
 
 fn plain<'a>(operation: Operation, requester: Requester<'a>, asking: &Asking) -> Request<'a> {

@@ -114,6 +114,10 @@ fn what_lets_a_cluster_in_is_asked_about_as_a_join_of_the_cluster_as_it_was() {
 fn a_certificate_request_is_for_the_cluster_of_which_all_of_it_speaks() {
     let csr = with("csr-approval", |request| request.into_owned().csr.unwrap());
     assert_eq!(agents_cluster(&csr), Some("c1"));
+    assert!(registers(&csr, "c1") && !registers(&csr, "c10"));
+    let elsewhere = ocm_policy_abi::Csr { signer: "example.com/own".into(), ..csr.clone() };
+    let denied = ocm_policy_abi::Csr { state: "Denied".into(), ..csr.clone() };
+    assert!(!registers(&elsewhere, "c1") && !registers(&denied, "c1"));
     let two = ocm_policy_abi::Csr {
         common_names: vec![csr.common_names[0].clone(), "system:open-cluster-management:evil:x".into()],
         ..csr.clone()
@@ -121,6 +125,7 @@ fn a_certificate_request_is_for_the_cluster_of_which_all_of_it_speaks() {
     let groups = ocm_policy_abi::Csr { organizations: vec!["system:open-cluster-management:c".into()], ..csr.clone() };
     let other = ocm_policy_abi::Csr { common_names: vec!["system:open-cluster-management:c10:x".into()], ..csr };
     assert_eq!([&two, &groups, &other].map(agents_cluster), [None; 3]);
+    assert_eq!([&two, &groups, &other].map(|csr| registers(csr, "c1")), [false; 3]);
 }
 
 #[test]

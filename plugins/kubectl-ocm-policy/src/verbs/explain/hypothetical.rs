@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::HubPolicy;
-use ocm_api::names::labels;
 use ocm_api::policy::{Module, ObjectKey};
 use ocm_api::registration::RegistrationStatus;
 use ocm_cli::explanation::{NOT_ASKED, passed_over};
@@ -78,6 +77,7 @@ pub(crate) async fn run(args: ExplainArgs, ui: Arc<Ui>) -> Result<Exit, Failure>
     for sought in sought(asked.manifests().iter().flat_map(|manifest| &manifest.evidence)) {
         found.extend(overlaid.objects(sought).await?);
     }
+    once(&mut found);
     let shown = on_thread(move |_| {
         let asking = requests::of_objects(request, name.clone(), found, &asked.manifests())?;
         let answer = asked.evaluate(&asking).map_err(|error| requests::wrong(&asking.source, error))?;
@@ -244,25 +244,34 @@ impl Overlaid<'_> {
             Err(failure) if failure.reason == Reason::KindNotServed && sought == all_of(REGISTRATIONS) => Vec::new(),
             found => found?,
         };
-        let id = |object: &Value| {
-            let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
-            (text("/apiVersion"), text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
-        };
-        let singular = sought.resource.trim_end_matches('s').trim_end_matches("ie");
-        let fits = |object: &&Value| {
-            let (api_version, kind, namespace, name) = id(object);
-            api_version == sought.api_version
-                && kind.to_ascii_lowercase().starts_with(singular)
-                && sought.namespace.as_ref().is_none_or(|wanted| *wanted == namespace)
-                && sought.name.as_ref().is_none_or(|wanted| *wanted == name)
-        };
-        for object in self.given.objects.iter().filter(fits) {
+        for object in self.given.objects.iter().filter(|object| fits(object, &sought)) {
             found.retain(|other| id(other) != id(object));
             found.push(object.clone());
         }
         self.read.insert(sought, found.clone());
         Ok(found)
     }
+}
+
+/// What tells an object from others: version, kind, namespace and name.
+fn id(object: &Value) -> [String; 4] {
+    ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"]
+        .map(|at| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
+/// Whether an object of a file is one of those that are looked for.
+fn fits(object: &Value, sought: &Sought) -> bool {
+    let [api_version, kind, namespace, name] = id(object);
+    api_version == sought.api_version
+        && requests::is_kind_of(&kind, &sought.resource)
+        && sought.namespace.as_ref().is_none_or(|wanted| *wanted == namespace)
+        && sought.name.as_ref().is_none_or(|wanted| *wanted == name)
+}
+
+/// Leaves each object once, where several queries look at it.
+fn once(objects: &mut Vec<Value>) {
+    let mut known = BTreeSet::new();
+    objects.retain(|object| known.insert(id(object)));
 }
 
 const CLUSTERS: (&str, &str) = ("cluster.open-cluster-management.io/v1", "managedclusters");
@@ -305,14 +314,7 @@ async fn question(
         Failure::new(Reason::NotFound, format!("neither the hub nor the files have a managed cluster {name:?}"))
             .hint("add its ManagedCluster to the files")
     })?;
-    let label = format!("/metadata/labels/{}", labels::CLUSTER_NAME.replace('/', "~1"));
-    let mut requests = overlaid.objects(all_of(REQUESTS)).await?;
-    requests.retain(|request| request.pointer(&label).and_then(Value::as_str) == Some(name));
-    // One that waits before one that was decided, and of those the newest.
-    requests.sort_by_key(|request| {
-        let waits = request.pointer("/status/conditions").and_then(Value::as_array).is_none_or(Vec::is_empty);
-        (waits, request.pointer("/metadata/creationTimestamp").and_then(Value::as_str).unwrap_or("~").to_owned())
-    });
+    let requests = overlaid.objects(all_of(REQUESTS)).await?;
     let asking = Asking {
         id: "hypothetical".to_owned(),
         now: now.as_millisecond(),
@@ -320,8 +322,7 @@ async fn question(
         carries_out: true,
         ..Asking::default()
     };
-    if let Some(request) = requests.pop() {
-        let mut question = review::join(&request, &cluster, &asking).map_err(unusable)?.into_owned();
+    if let Some(mut question) = join(&requests, &cluster, name, &asking) {
         question.creator = question.csr.as_ref().map(|csr| csr.requester.clone());
         return Ok(question);
     }
@@ -336,6 +337,21 @@ async fn question(
         ..Requester::default()
     };
     Ok(review::of_cluster(Operation::Create, &cluster, requester, &asking).map_err(unusable)?.into_owned())
+}
+
+/// The question about the join of a cluster, with the request that its agent registers with: one that waits before one that was
+/// decided, and of those the newest. None: there is no such request.
+fn join(requests: &[Value], cluster: &Value, name: &str, asking: &Asking) -> Option<Request<'static>> {
+    let joins = requests.iter().filter_map(|request| {
+        // What cannot be read here registers nobody.
+        let question = review::join(request, cluster, asking).ok()?;
+        question.csr.as_ref().is_some_and(|csr| review::registers(csr, name)).then_some((request, question))
+    });
+    let newest = joins.max_by_key(|(request, _)| {
+        let waits = request.pointer("/status/conditions").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        (waits, request.pointer("/metadata/creationTimestamp").and_then(Value::as_str).unwrap_or("~"))
+    });
+    newest.map(|(_, question)| question.into_owned())
 }
 
 /// What the policy controller has written; none: nothing.
@@ -465,5 +481,77 @@ fn mode(mode: Mode) -> &'static str {
         Mode::Enforce => "Enforce",
         Mode::Warn => "Warn",
         Mode::Audit => "Audit",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, name: &str) -> Value {
+        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
+    }
+
+    #[test]
+    fn objects_of_another_kind_are_not_those_that_are_looked_for() {
+        let (api_version, _) = REGISTRATIONS;
+        let registrations = all_of(REGISTRATIONS);
+        assert!(fits(&object(api_version, "Registration", "c1"), &registrations));
+        assert!(!fits(&object(api_version, "RegistrationApproval", "c1"), &registrations));
+        let named = Sought { name: Some("c2".to_owned()), ..registrations };
+        assert!(!fits(&object(api_version, "Registration", "c1"), &named));
+    }
+
+    #[test]
+    fn an_object_that_two_queries_look_at_is_there_once() {
+        let (one, other) = (object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "b"));
+        let mut found = vec![one.clone(), other.clone(), one.clone()];
+        once(&mut found);
+        assert_eq!(found, [one, other]);
+    }
+
+    /// A certificate request, written at this minute.
+    fn request(pem: String, label: &str, signer: &str, minute: u8, conditions: &Value) -> Value {
+        json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {
+                "name": format!("r{minute}"), "creationTimestamp": format!("2026-01-01T00:{minute:02}:00Z"),
+                "labels": {"open-cluster-management.io/cluster-name": label},
+            },
+            "spec": {
+                "request": k8s_openapi::ByteString(pem.into_bytes()), "signerName": signer, "usages": ["client auth"],
+                "username": "somebody", "groups": [],
+            },
+            "status": {"conditions": conditions},
+        })
+    }
+
+    #[test]
+    fn the_request_that_the_agent_registers_with_is_asked_about() {
+        let hub = "kubernetes.io/kube-apiserver-client";
+        let agent = |cluster: &str| csr_fixtures::Fixture::agent(cluster, "a").pem();
+        let addon = csr_fixtures::Fixture::addon("c1", "app").pem();
+        let (open, denied) = (json!([]), json!([{"type": "Denied", "status": "True"}]));
+        let approved = json!([{"type": "Approved", "status": "True"}]);
+        let own = request(agent("c1"), "c1", hub, 1, &open);
+        let others = [
+            request(agent("c1"), "c1", "example.com/own", 9, &open),
+            request(agent("c2"), "c1", hub, 8, &open),
+            request(addon, "c1", hub, 7, &open),
+            request(agent("c1"), "c1", hub, 6, &denied),
+            request("none".to_owned(), "c1", hub, 5, &open),
+        ];
+        let cluster = object("cluster.open-cluster-management.io/v1", "ManagedCluster", "c1");
+        let asked = |requests: &[Value]| {
+            let question = join(requests, &cluster, "c1", &Asking::default())?;
+            question.csr?.name.map(|name| name.to_string())
+        };
+        assert_eq!(asked(&others), None);
+        assert_eq!(asked(&[&[own.clone()][..], &others].concat()).as_deref(), Some("r1"));
+        // One that waits before one that was decided, however new.
+        let decided = request(agent("c1"), "c1", hub, 3, &approved);
+        let newer = request(agent("c1"), "c1", hub, 2, &open);
+        assert_eq!(asked(&[own.clone(), newer, decided.clone()]).as_deref(), Some("r2"));
+        assert_eq!(asked(&[decided]).as_deref(), Some("r3"));
     }
 }
