@@ -87,7 +87,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 there is no candidate, 130 interrupted.
 
 const ROLLBACK: &str = "\
 A candidate is taken away, and the version in force stays. Without a candidate, the version that was in force before the last \
-promote is again.
+promote is again. Policies with a candidate and others without are not rolled back together.
 
 Examples:
   kubectl ocm policy rollback only-prod --context hub
