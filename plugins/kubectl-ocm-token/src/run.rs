@@ -34,7 +34,11 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
                 false => ocm_cli::tokens(&ui, &args, &token::list(&hub).await?),
             }
         }
-        Verb::Revoke(args) => revoke(args, connect(&connection, ui.clone()).await?, ui).await,
+        Verb::Revoke(args) => {
+            // Before anything is done: no typo leaves a part of the tokens revoked.
+            let ids = token::identifiers(&args.ids)?;
+            revoke(RevokeArgs { ids, ..args }, connect(&connection, ui.clone()).await?, ui).await
+        }
     }
 }
 
@@ -109,24 +113,34 @@ async fn revoke(args: RevokeArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Fai
             return Err(Failure::refused("no token was revoked"));
         }
     }
+    // What fails for one token keeps no other one alive.
     let mut rows = Vec::new();
     for id in &ids {
-        let revoked = token::revoke(&hub, id, dry_run).await?;
-        if revoked == Revoked::Absent {
-            ui.tell(Event::warning(
+        let name = format!("bootstrap-token/{id}");
+        let revoked = token::revoke(&hub, id, dry_run).await;
+        match &revoked {
+            Ok(Revoked::Now) => {
+                if dry_run == DryRun::No {
+                    ui.tell(Event::done(format!("{name} revoked")));
+                }
+                view::revoked(&ui, &name, dry_run, output.output);
+            }
+            Ok(Revoked::Absent) => ui.tell(Event::warning(
                 "the hub has no such bootstrap token for clusters: it was revoked before, or mistyped",
-            ));
+            )),
+            Err(_) => {}
         }
-        view::revoked(&ui, id, revoked, dry_run, output.output);
-        rows.push((format!("bootstrap-token/{}", view::identifier(id)), revoked));
+        rows.push((name, revoked));
     }
     if service_account {
-        token::revoke_service_account(&hub, dry_run, ui.as_ref()).await?;
-        view::account(&ui, dry_run, output.output);
-        rows.push(("serviceaccount/agent-registration-bootstrap".to_owned(), Revoked::Now));
+        let revoked = token::revoke_service_account(&hub, dry_run, ui.as_ref()).await;
+        if revoked.is_ok() {
+            view::account(&ui, dry_run, output.output);
+        }
+        rows.push((view::ACCOUNT.to_owned(), revoked.map(|()| Revoked::Now)));
     }
     if all && rows.is_empty() {
         ui.tell(Event::note("there are no bootstrap tokens that kubectl ocm created"));
     }
-    view::revoked_document(&ui, &rows, dry_run, output.output)
+    view::finish_revoking(&ui, rows, dry_run, output.output)
 }

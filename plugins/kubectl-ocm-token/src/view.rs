@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use ocm_cli::{Format, Ui, document};
+use ocm_cli::{Format, Ui, document, without_nulls};
 use ocm_core::duration::human;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, certificate};
 use ocm_flows::hub::AddressOptions;
@@ -33,7 +33,7 @@ pub(crate) fn minted(ui: &Ui, minted: &Minted, shape: &Shape, target: Option<Tar
         Format::Json | Format::Yaml => document(shape.output, &whole(minted))?,
         Format::Name => match &minted.id {
             Some(id) => format!("bootstrap-token/{id}\n"),
-            None => "serviceaccount/agent-registration-bootstrap\n".to_owned(),
+            None => format!("{ACCOUNT}\n"),
         },
         Format::Table | Format::Wide => match shape.format {
             LineFormat::Ocm => join_command.join_line() + "\n",
@@ -132,43 +132,54 @@ fn failed(path: &Path, error: std::io::Error) -> Failure {
     Failure::other(format!("cannot write {}", path.display())).because(error)
 }
 
-/// The public part of what may be a whole token.
-pub(crate) fn identifier(word: &str) -> &str {
-    let word = word.strip_prefix("bootstrap-token-").unwrap_or(word);
-    word.split('.').next().unwrap_or_default()
-}
+/// What stands for every token of the service account.
+pub(crate) const ACCOUNT: &str = "serviceaccount/agent-registration-bootstrap";
 
 /// One line per bootstrap token that is gone.
-pub(crate) fn revoked(ui: &Ui, id: &str, revoked: Revoked, dry_run: DryRun, format: Format) {
-    if revoked == Revoked::Now && (format == Format::Name || format.is_human()) {
-        let reference = format!("bootstrap-token/{}", identifier(id));
-        let word = if format == Format::Name { String::new() } else { format!(" revoked{}", dry_run.remark()) };
-        ui.line(&(reference + &word));
-    }
+pub(crate) fn revoked(ui: &Ui, reference: &str, dry_run: DryRun, format: Format) {
+    ended(ui, reference, "revoked", dry_run, format);
 }
 
 /// The line for the service account.
 pub(crate) fn account(ui: &Ui, dry_run: DryRun, format: Format) {
-    let reference = "serviceaccount/agent-registration-bootstrap";
+    ended(ui, ACCOUNT, "recreated", dry_run, format);
+}
+
+fn ended(ui: &Ui, reference: &str, word: &str, dry_run: DryRun, format: Format) {
     match format {
         Format::Name => ui.line(reference),
-        Format::Table | Format::Wide => ui.line(&format!("{reference} recreated{}", dry_run.remark())),
+        Format::Table | Format::Wide => ui.line(&format!("{reference} {word}{}", dry_run.remark())),
         Format::Json | Format::Yaml => {}
     }
 }
 
-/// The whole result for programs.
-pub(crate) fn revoked_document(
+/// The whole result for programs, and how the command ends.
+///
+/// # Errors
+/// What could not be revoked.
+pub(crate) fn finish_revoking(
     ui: &Ui,
-    rows: &[(String, Revoked)],
+    rows: Vec<(String, Result<Revoked, Failure>)>,
     dry_run: DryRun,
     format: Format,
 ) -> Result<Exit, Failure> {
     if matches!(format, Format::Json | Format::Yaml) {
-        let rows: Vec<Value> =
-            rows.iter().map(|(name, revoked)| json!({ "name": name, "revoked": *revoked == Revoked::Now })).collect();
-        ui.out(&document(format, &json!({ "dryRun": dry_run != DryRun::No, "tokens": rows }))?);
+        let of = |(name, revoked): &(String, Result<Revoked, Failure>)| {
+            without_nulls(json!({
+                "name": name,
+                "revoked": matches!(revoked, Ok(Revoked::Now)),
+                "error": revoked.as_ref().err().map(ToString::to_string),
+            }))
+        };
+        let tokens: Vec<Value> = rows.iter().map(of).collect();
+        ui.out(&document(format, &json!({ "dryRun": dry_run != DryRun::No, "tokens": tokens }))?);
     }
-    let absent = rows.iter().any(|(_, revoked)| *revoked == Revoked::Absent);
-    Ok(if absent { Exit::Failed } else { Exit::Ok })
+    let total = rows.len();
+    let absent = rows.iter().any(|(_, revoked)| matches!(revoked, Ok(Revoked::Absent)));
+    let failed = rows.into_iter().filter_map(|(name, revoked)| Some((name, revoked.err()?))).collect();
+    let sentence = |failed: usize| format!("{failed} of {total} could not be revoked");
+    match Failure::of_several(total, failed, sentence) {
+        Some(failure) => Err(failure),
+        None => Ok(if absent { Exit::Failed } else { Exit::Ok }),
+    }
 }

@@ -313,6 +313,21 @@ fn identifier(word: &str) -> Result<&str, Failure> {
         .hint("see which there are: kubectl ocm token list"))
 }
 
+/// The identifiers that were meant, each once. All of them are checked before any token is revoked.
+///
+/// # Errors
+/// A usage failure for what can be no identifier.
+pub fn identifiers(words: &[String]) -> Result<Vec<String>, Failure> {
+    let mut ids: Vec<String> = Vec::new();
+    for word in words {
+        let id = identifier(word)?;
+        if !ids.iter().any(|known| known == id) {
+            ids.push(id.to_owned());
+        }
+    }
+    Ok(ids)
+}
+
 async fn find(hub: &Cluster, id: &str) -> Result<Option<(Secret, Kept)>, Failure> {
     let name = format!("{SECRET_PREFIX}{id}");
     let secret = secrets(hub).get_opt(&name).await;
@@ -421,6 +436,15 @@ mod tests {
         }
         let failure = identifier("secret-word").unwrap_err();
         assert!(!failure.to_string().contains("secret-word"));
+    }
+
+    #[test]
+    fn one_word_that_is_no_identifier_spoils_all_and_each_token_is_meant_once() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let meant = identifiers(&words(&["abc123", "def456", "bootstrap-token-abc123"])).unwrap();
+        assert_eq!(meant, ["abc123", "def456"]);
+        let failure = identifiers(&words(&["abc123", "typo"])).unwrap_err();
+        assert_eq!(failure.reason, Reason::Usage);
     }
 
     #[test]
