@@ -18,7 +18,7 @@ use ocm_core::kubeconfig::HubAddress;
 use ocm_core::pin::Pin;
 use ocm_core::remedy::Remedy;
 use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX};
-use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};
 use ocm_kube::apply::{self, FIELD_MANAGER};
@@ -84,14 +84,21 @@ pub async fn create(hub: &Cluster, request: &Request, narrator: &dyn Narrator) -
             (token, Some(expires), identity::BOOTSTRAP_USER.to_owned(), None)
         }
         Kind::Bootstrap => {
-            apply::one(hub, &token::token_binding(), DryRun::No).await?;
+            let done = |applied: &Applied| {
+                if applied.outcome.is_change() {
+                    narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
+                }
+            };
+            done(&apply::one(hub, &token::token_binding(), DryRun::No).await?);
             for object in request.cluster_sets.iter().flat_map(|set| token::cluster_set_rights(set)) {
-                grant(hub, &object).await?;
+                if grant(hub, &object).await? {
+                    narrator.tell(Event::done(format!("{} created", object.reference())));
+                }
             }
             let expires = token::to_the_second(Timestamp::now() + request.ttl);
             let token = draw()?;
-            apply::one(hub, &token.manifest(Some(expires), &request.description, &request.cluster_sets), DryRun::No)
-                .await?;
+            let secret = token.manifest(Some(expires), &request.description, &request.cluster_sets);
+            done(&apply::one(hub, &secret, DryRun::No).await?);
             (token.reveal(), Some(expires), bootstrap::token_user(&token.id), Some(token.id))
         }
     };
@@ -148,8 +155,8 @@ pub async fn check(hub: &Cluster, request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Creates a role or a binding; one that is there must grant exactly the same.
-async fn grant(hub: &Cluster, object: &Manifest) -> Result<(), Failure> {
+/// Creates a role or a binding; one that is there must grant exactly the same. Whether it was created.
+async fn grant(hub: &Cluster, object: &Manifest) -> Result<bool, Failure> {
     let what = format!("{} {}", object.kind(), object.name());
     let api = apply::api(hub, object);
     let mut new: DynamicObject = serde_json::from_value(object.body().clone())
@@ -157,7 +164,7 @@ async fn grant(hub: &Cluster, object: &Manifest) -> Result<(), Failure> {
     new.types = Some(TypeMeta { api_version: object.api_version().to_owned(), kind: object.kind().to_owned() });
     let params = PostParams { dry_run: false, field_manager: Some(FIELD_MANAGER.to_owned()) };
     let failure = match api.create(&params, &new).await {
-        Ok(_) => return Ok(()),
+        Ok(_) => return Ok(true),
         Err(error) => hub.explain(format_args!("create {what}"), error),
     };
     if failure.reason != Reason::Conflict {
@@ -166,7 +173,7 @@ async fn grant(hub: &Cluster, object: &Manifest) -> Result<(), Failure> {
     let live = api.get(object.name()).await.map_err(|error| hub.explain(format_args!("read {what}"), error))?;
     let same = |member: &str| object.body().get(member) == live.data.get(member);
     if ["rules", "roleRef", "subjects"].into_iter().all(same) {
-        return Ok(());
+        return Ok(false);
     }
     Err(Failure::refused(format!("{what} is there already and grants something else, so no token was made"))
         .hint(format!("look at it: kubectl get {} {} -o yaml", object.plural(), object.name())))
@@ -412,7 +419,12 @@ pub async fn revoke_service_account(hub: &Cluster, dry_run: DryRun, narrator: &d
     }
     let params = PostParams { dry_run: dry_run == DryRun::Server, field_manager: Some(FIELD_MANAGER.to_owned()) };
     match accounts.create(&params, &new).await {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            if dry_run == DryRun::No {
+                narrator.tell(Event::done("made the ServiceAccount again"));
+            }
+            Ok(())
+        }
         Err(error) => {
             let failure = hub.explain("make the ServiceAccount again", error);
             // Somebody else, perhaps the hub's operator, was faster: it is new all the same.

@@ -22,5 +22,6 @@ mod promises;
 mod proxy;
 mod terminal;
 mod tls_check;
+mod token;
 mod troubleshoot;
 mod troubleshoot_dump;

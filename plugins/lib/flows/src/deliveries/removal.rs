@@ -322,7 +322,8 @@ async fn release(hub: &Cluster, left: &[Remaining], cluster: &str, narrator: &dy
         let finalizers: Vec<&str> = one.agents().collect();
         if !finalizers.is_empty() && remove::release(hub, &one.manifest(), &one.version, &one.others()).await? {
             let told = format!("took {} off {} of cluster {cluster:?}", finalizers.join(", "), one.told());
-            narrator.tell(Event::note(told));
+            narrator.tell(Event::note(told.clone()));
+            narrator.tell(Event::done(told));
         }
     }
     Ok(())

@@ -287,7 +287,8 @@ async fn until_gone(hub: &Cluster, held: &Held, leaving: Leaving, narrator: &dyn
                     if remove::release(hub, &one.manifest(), &one.version, &one.others()).await? {
                         let told =
                             format!("took {} off {} of cluster {:?}", finalizers.join(", "), one.told(), held.name);
-                        narrator.tell(Event::note(told));
+                        narrator.tell(Event::note(told.clone()));
+                        narrator.tell(Event::done(told));
                     }
                 }
             }

@@ -677,7 +677,9 @@ async fn klusterlet_gone(
                 let version = found.metadata.resource_version.unwrap_or_default();
                 by_hand(managed, known, there, each).await?;
                 if remove::release(managed, &manifest, &version, &left).await? {
-                    narrator.tell(Event::note(format!("took {} off {}", own_finalizers().join(", "), known.told())));
+                    let told = format!("took {} off {}", own_finalizers().join(", "), known.told());
+                    narrator.tell(Event::note(told.clone()));
+                    narrator.tell(Event::done(told));
                 }
             }
             Err(failure) if failure.reason == Reason::TimedOut && leaving.force && !forced => {
