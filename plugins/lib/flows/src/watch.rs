@@ -61,7 +61,7 @@ where
 }
 
 /// How often in a row a hub that was lost may refuse what it allowed before; with growing pauses, about half a minute.
-const REFUSALS: u32 = 5;
+pub(crate) const REFUSALS: u32 = 5;
 
 /// What was shown already: a watch that begins again lists everything anew, and only what differs is news.
 struct Known<K, G> {

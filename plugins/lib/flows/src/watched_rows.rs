@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cluster_sets::patient;
 use crate::get::{is_named, watched};
-use crate::watch::{Changed, changes};
+use crate::watch::{Changed, REFUSALS, changes};
 
 /// How many changes that come together are told from one reading.
 pub(crate) const TOGETHER: usize = 256;
@@ -50,6 +50,20 @@ enum Heard<K> {
     About(String),
 }
 
+impl<K> Heard<K> {
+    /// Whether a row may have changed.
+    fn is_of_object(&self) -> bool {
+        match self {
+            Self::About(_) => true,
+            Self::Object(change) => matches!(**change, Changed::Now(_) | Changed::Gone(_)),
+        }
+    }
+
+    fn is_loss(&self) -> bool {
+        matches!(self, Self::Object(change) if matches!(**change, Changed::Lost(_)))
+    }
+}
+
 /// Follows the objects of rows, and all of another kind, each of which is about the object that `about` names. `read` reads what
 /// the hub holds, once for changes that come together. Rows of other names than these are left out; none means all.
 pub(crate) fn watch_rows<R: Row, B: Watched>(
@@ -72,15 +86,26 @@ pub(crate) fn watch_rows<R: Row, B: Watched>(
     });
     let hub = hub.clone();
     let mut told = Told::<R>(BTreeMap::new());
+    let mut was_lost = false;
     futures::stream::select(objects, others)
         .ready_chunks(TOGETHER)
         .then(move |heard| {
             let (hub, read) = (hub.clone(), read.clone());
-            async move { (heard, patient(async || read(&hub).await).await) }
+            was_lost |= heard.iter().flatten().any(Heard::is_loss);
+            // Nothing is read while the hub is lost: that it is would be told only when it is there again.
+            let needs_facts = heard.iter().flatten().any(Heard::is_of_object);
+            let refusals = if needs_facts && std::mem::take(&mut was_lost) { REFUSALS } else { 0 };
+            async move {
+                let facts = match needs_facts {
+                    true => patient(refusals, async || read(&hub).await).await.map(Some),
+                    false => Ok(None),
+                };
+                (heard, facts)
+            }
         })
         .flat_map(move |(heard, facts)| {
             futures::stream::iter(match facts {
-                Ok(facts) => heard.into_iter().filter_map(|heard| told.take(heard, &facts)).collect(),
+                Ok(facts) => heard.into_iter().filter_map(|heard| told.take(heard, facts.as_ref())).collect(),
                 Err(failure) => vec![Err(failure)],
             })
         })
@@ -94,16 +119,16 @@ impl<R: Row> Told<R> {
     fn take(
         &mut self,
         heard: Result<Heard<R::Object>, Failure>,
-        facts: &R::Facts,
+        facts: Option<&R::Facts>,
     ) -> Option<Result<Changed<R>, Failure>> {
         let row = match heard {
             Err(failure) => return Some(Err(failure)),
             // What is said of objects is told of those that the watch has shown.
-            Ok(Heard::About(name)) => R::of(self.0.get(&name)?.latest(facts)?, facts),
+            Ok(Heard::About(name)) => R::of(self.0.get(&name)?.latest(facts?)?, facts?),
             Ok(Heard::Object(change)) => match *change {
-                Changed::Now(object) => R::of(object, facts),
+                Changed::Now(object) => R::of(object, facts?),
                 Changed::Gone(object) => {
-                    let row = R::of(object, facts);
+                    let row = R::of(object, facts?);
                     return Some(Ok(Changed::Gone(self.0.remove(row.name()).unwrap_or(row))));
                 }
                 Changed::Listed => return Some(Ok(Changed::Listed)),
@@ -156,11 +181,11 @@ mod tests {
             Some(Ok(Changed::Now(row) | Changed::Gone(row))) => Some(row.count),
             _ => None,
         };
-        assert!(told.take(about(), &1).is_none(), "the watch has not shown it");
-        assert_eq!(count(told.take(of(Changed::Now(object.clone())), &1)), Some(1));
-        assert!(told.take(about(), &1).is_none());
-        assert_eq!(count(told.take(about(), &2)), Some(2));
-        assert_eq!(count(told.take(of(Changed::Gone(object)), &0)), Some(2), "as it was told last");
-        assert!(told.take(about(), &3).is_none());
+        assert!(told.take(about(), Some(&1)).is_none(), "the watch has not shown it");
+        assert_eq!(count(told.take(of(Changed::Now(object.clone())), Some(&1))), Some(1));
+        assert!(told.take(about(), Some(&1)).is_none());
+        assert_eq!(count(told.take(about(), Some(&2))), Some(2));
+        assert_eq!(count(told.take(of(Changed::Gone(object)), Some(&0))), Some(2), "as it was told last");
+        assert!(told.take(about(), Some(&3)).is_none());
     }
 }

@@ -1,7 +1,8 @@
 //! Sets of clusters, what is in them, and trees, against a server that does what a test says.
 
 use cli_tests::server::{Reply, Server};
-use cli_tests::{Cli, kubeconfig};
+use cli_tests::terminal::Terminal;
+use cli_tests::{Cli, binary, kubeconfig};
 use serde_json::{Value, json};
 
 const PATH: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
@@ -101,4 +102,17 @@ fn trees_show_what_belongs_to_what() {
     // What has nothing below it has no tree.
     let run = cli.run(["get", "csr", "-o", "tree"]);
     assert_eq!((run.exit, run.stdout.as_str()), (2, ""), "{run}");
+}
+
+#[test]
+fn that_the_hub_is_away_is_told_while_it_is() {
+    let server = Server::start(|_, _| Reply::Drop);
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    for what in ["clustersets", "hub-addons"] {
+        let mut terminal = Terminal::run(&cli, &binary("kubectl-ocm"), &["get", what, "--watch"]);
+        terminal.wait_for("trying again");
+        terminal.press("\u{3}");
+        let (exit, seen) = terminal.end();
+        assert_eq!(exit, 130, "{seen}");
+    }
 }

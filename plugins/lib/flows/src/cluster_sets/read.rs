@@ -153,11 +153,16 @@ async fn selected(hub: &Cluster, selections: &[Selection]) -> Result<Vec<Managed
     registry::clusters(hub, None).await
 }
 
-/// Reads until the hub answers, as a watch goes on that was interrupted.
-pub(crate) async fn patient<T>(read: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+/// Reads until the hub answers, as a watch goes on that was interrupted. `refusals` is how often it may refuse before: an API
+/// server that starts again does until it has read the roles.
+pub(crate) async fn patient<T>(mut refusals: u32, read: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
     loop {
         match read().await {
             Err(failure) if failure.reason.is_transient() => tokio::time::sleep(PAUSE).await,
+            Err(failure) if failure.reason == Reason::Forbidden && refusals > 0 => {
+                refusals -= 1;
+                tokio::time::sleep(PAUSE).await;
+            }
             answer => return answer,
         }
     }

@@ -134,7 +134,7 @@ async fn told(
         // Nothing is read while the hub is lost.
         return heard.into_iter().map(|change| change.map(|change| change.map(bare, bare))).collect();
     }
-    let read = patient(async || {
+    let read = patient(0, async || {
         let decisions = decisions(hub, namespace).await?;
         let (facts, _) = told_by(hub, &selections(now.clone(), &decisions)).await?;
         Ok((decisions, facts))
