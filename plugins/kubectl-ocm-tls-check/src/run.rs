@@ -1,11 +1,12 @@
 //! From arguments to an inventory and its report, once or again and again.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use ocm_checks::tls::{Inventory, Report, Within, judge};
+use ocm_checks::snapshot::Trouble;
+use ocm_checks::tls::{Inventory, Report, Unseen, Within, judge};
 use ocm_cli::Ui;
 use ocm_cli::findings::Contexts;
 use ocm_core::{Exit, Failure, certificate, duration};
@@ -21,8 +22,20 @@ enum Target {
     Address(String),
     /// A Secret: namespace and name.
     Secret(String, String),
-    /// The content of a file or of stdin, with the name that messages give it and the folder that it is in.
-    Content(String, Option<std::path::PathBuf>, Vec<u8>),
+    /// A file, which is read in each round.
+    File(PathBuf),
+    /// What can be read once: the content of stdin or of a pipe, with the name that messages give it and the folder that it is in.
+    Content(String, Option<PathBuf>, Vec<u8>),
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Address(name) | Self::Content(name, ..) => f.write_str(name),
+            Self::Secret(namespace, name) => write!(f, "Secret {namespace}/{name}"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
 }
 
 /// What is looked at, and how.
@@ -52,7 +65,7 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
     let targets = targets.iter().map(|text| target(text)).collect::<Result<Vec<_>, _>>()?;
     let plain = client.connection()?;
     let needs_cluster = targets.is_empty() || targets.iter().any(|target| matches!(target, Target::Secret(..)));
-    let plan = Plan {
+    let mut plan = Plan {
         targets,
         authorities: ca_file.as_deref().map(authorities).transpose()?,
         server_name: client.tls_server_name.clone(),
@@ -65,7 +78,16 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
     }
     let mut last: Option<Report> = None;
     loop {
-        let inventory = look(&plan).await?;
+        let mut unread = None;
+        // Of an authority that is renewed in a file, the new one counts. A pipe can be read once.
+        if let (Some(_), Some(path)) = (&last, ca_file.as_deref().filter(|path| !is_pipe(path))) {
+            match authorities(path) {
+                Ok(new) => plan.authorities = Some(new),
+                Err(failure) => unread = Some(unseen(path.display(), &failure)),
+            }
+        }
+        let mut inventory = look(&plan, last.is_some()).await?;
+        inventory.unseen.extend(unread);
         let report = judge(&inventory, profile.into(), within, &suppressions);
         let contexts = Contexts {
             hub: context(&plan.hub).or_else(|| context(&plan.cluster).filter(|_| inventory.has_hub())),
@@ -88,22 +110,17 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
     }
 }
 
-/// Looks at everything once.
-async fn look(plan: &Plan) -> Result<Inventory, Failure> {
-    let Plan { targets, authorities, server_name, cluster, hub } = plan;
+/// Looks at everything once. What cannot be used at first is a mistake of the caller's; `again`, it is what could not be seen.
+async fn look(plan: &Plan, again: bool) -> Result<Inventory, Failure> {
+    let Plan { targets, cluster, hub, .. } = plan;
     let mut inventory = Inventory::new(Timestamp::now());
     for target in targets {
-        inventory.add(match target {
-            Target::Address(address) => tls::address(address, server_name.as_deref(), authorities.as_deref()).await?,
-            Target::Content(name, folder, content) => {
-                let (folder, server_name) = (folder.as_deref(), server_name.as_deref());
-                tls::content(name, folder, content, server_name, authorities.as_deref()).await?
-            }
-            Target::Secret(namespace, name) => match cluster {
-                Some(cluster) => tls::secret(cluster, namespace, name).await?,
-                None => continue,
-            },
-        });
+        match look_at(plan, target).await {
+            Ok(Some(found)) => inventory.add(found),
+            Ok(None) => {}
+            Err(failure) if again => inventory.unseen.push(unseen(target, &failure)),
+            Err(failure) => return Err(failure),
+        }
     }
     match (cluster, hub) {
         (Some(cluster), _) if targets.is_empty() => match hub {
@@ -119,6 +136,38 @@ async fn look(plan: &Plan) -> Result<Inventory, Failure> {
     }
     tls::reported(&mut inventory).await;
     Ok(inventory)
+}
+
+async fn look_at(plan: &Plan, target: &Target) -> Result<Option<Inventory>, Failure> {
+    let (server_name, authorities) = (plan.server_name.as_deref(), plan.authorities.as_deref());
+    match target {
+        Target::Address(address) => tls::address(address, server_name, authorities).await.map(Some),
+        Target::File(path) => {
+            let name = path.display().to_string();
+            let content = content_of(path)?;
+            tls::content(&name, path.parent(), &content, server_name, authorities).await.map(Some)
+        }
+        Target::Content(name, folder, content) => {
+            tls::content(name, folder.as_deref(), content, server_name, authorities).await.map(Some)
+        }
+        Target::Secret(namespace, name) => match &plan.cluster {
+            Some(cluster) => tls::secret(cluster, namespace, name).await.map(Some),
+            None => Ok(None),
+        },
+    }
+}
+
+fn unseen(what: impl std::fmt::Display, failure: &Failure) -> Unseen {
+    Unseen { what: what.to_string(), cluster: None, trouble: Trouble::of(failure, None) }
+}
+
+fn content_of(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::usage(format!("cannot read {}", path.display())).because(error))
+}
+
+/// Whether it is there, and its content is not kept, as that of a file is.
+fn is_pipe(path: &Path) -> bool {
+    path.exists() && !path.is_file()
 }
 
 /// How the command ends.
@@ -148,11 +197,12 @@ fn target(text: &str) -> Result<Target, Failure> {
         };
     }
     let path = Path::new(text);
+    if path.is_file() {
+        return Ok(Target::File(path.to_owned()));
+    }
     // A pipe is as good as a file.
-    if path.exists() && !path.is_dir() {
-        let content = std::fs::read(path);
-        let content = content.map_err(|error| Failure::usage(format!("cannot read {text}")).because(error))?;
-        return Ok(Target::Content(text.to_owned(), path.parent().map(Path::to_owned), content));
+    if is_pipe(path) && !path.is_dir() {
+        return Ok(Target::Content(text.to_owned(), path.parent().map(Path::to_owned), content_of(path)?));
     }
     let is_address = text.starts_with("https://")
         || text.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());

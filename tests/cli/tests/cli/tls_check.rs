@@ -335,6 +335,32 @@ fn what_cannot_be_looked_at_is_a_sentence() {
     }
 }
 
+#[test]
+fn a_file_that_is_watched_is_read_again_and_may_be_away_for_a_while() {
+    let cli = Cli::new();
+    let (first, second) = (certificate().0, certificate().0);
+    let file = cli.write("own.pem", &first);
+    let words = ["tls-check", &file.display().to_string(), "--watch", "--interval=1s", "--output=json"];
+    let mut command = cli.command(&binary("kubectl-ocm"));
+    let mut child = command.args(words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let stdout = child.stdout.take().expect("it is piped");
+    let mut documents = serde_json::Deserializer::from_reader(std::io::BufReader::new(stdout)).into_iter::<Value>();
+    let mut until = |what: fn(&Value) -> bool| {
+        let seen = documents.by_ref().take(20).find_map(|document| document.ok().filter(what));
+        seen.unwrap_or_else(|| panic!("it was not seen"))
+    };
+    let serial = |document: &Value| document["expiries"][0]["serial"].clone();
+    let before = serial(&until(|document| document["expiries"][0].is_object()));
+    std::fs::remove_file(&file).expect("it is removed");
+    let away = until(|document| document["unseen"][0].is_object());
+    assert!(away["unseen"][0]["trouble"]["message"].as_str().is_some_and(|why| why.contains("cannot read")), "{away}");
+    cli.write("own.pem", &second);
+    let after = serial(&until(|document| document["expiries"][0].is_object()));
+    assert_ne!(before, after);
+    child.kill().expect("it still runs");
+    child.wait().expect("it ends");
+}
+
 /// The API server of a cluster on which the pods of two hosted hubs run, for somebody who may list ClusterManagers or not.
 fn hosting(may_list: bool) -> Server {
     Server::start(move |_, asked| {
