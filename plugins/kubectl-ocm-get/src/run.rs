@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ocm_api::{ManagedClusterAddOn, ManifestWork};
-use ocm_cli::list::{ListArgs, ListFormat, ListOutputArgs, View, follow, show};
+use ocm_cli::list::{ListFormat, ListOutputArgs, View, follow, show};
 use ocm_cli::{Format, Ui, follow_tokens, options};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::cluster_sets::{cluster_sets, selector_in, watch_cluster_sets};
@@ -44,6 +44,9 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             }
             let mut rows = get::requests(&hub, &list.names, selector.as_deref()).await?;
             rows.retain(wanted);
+            // A cluster may have several requests; only its own name means one.
+            let is_own = |row: &RequestRow| list.names == [row.request.name.as_str()];
+            let list = if rows.iter().all(is_own) { list } else { list.of_several() };
             show::<Requests>(&ui, &list, rows)
         }
         What::Registrations(list) => {
@@ -122,7 +125,10 @@ where
     if list.watch {
         return follow::<V>(ui, &list, watch_deliveries::<K>(hub, wanted), |_| true).await;
     }
-    show::<V>(ui, &list, deliveries::<K>(hub, &wanted).await?)
+    let rows = deliveries::<K>(hub, &wanted).await?;
+    // Each cluster may have one of the name.
+    let list = if wanted.clusters.len() == 1 { list } else { list.of_several() };
+    show::<V>(ui, &list, rows)
 }
 
 async fn placed(hub: &Cluster, args: PlacementArgs, ui: &Arc<Ui>) -> Result<Exit, Failure> {
@@ -135,7 +141,7 @@ async fn placed(hub: &Cluster, args: PlacementArgs, ui: &Arc<Ui>) -> Result<Exit
         };
         let rows = choices_of(hub, namespace, name).await?;
         // The name is that of the placement: there may be a single cluster, and it is a list still.
-        return show::<Choices>(ui, &ListArgs { names: Vec::new(), ..list }, rows);
+        return show::<Choices>(ui, &list.of_several(), rows);
     }
     let wanted = WantedPlacements { namespace, names: list.names.clone(), selector: list.selector.clone() };
     if list.watch {
@@ -145,5 +151,7 @@ async fn placed(hub: &Cluster, args: PlacementArgs, ui: &Arc<Ui>) -> Result<Exit
     if let Some(unread) = unread {
         ui.tell(Event::note(format!("WHY is only what the placement controller says: {unread}")));
     }
+    // Each namespace may have one of the name.
+    let list = if wanted.namespace.is_some() { list } else { list.of_several() };
     show::<Placements>(ui, &list, rows)
 }

@@ -140,6 +140,7 @@ fn a_request_is_read_by_its_name_or_its_clusters() {
             _ if rest.starts_with('/') => return status(404, "NotFound"),
             // The requests for c1, and nothing for other names.
             _ if rest.contains("c1") => json!([request("r1", Some("c1")), request("r2", Some("c1"))]),
+            _ if rest.contains("c2") => json!([request("r3", Some("c2"))]),
             _ => json!([]),
         };
         let list = json!({ "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequestList",
@@ -168,6 +169,13 @@ fn a_request_is_read_by_its_name_or_its_clusters() {
     assert_eq!((run.exit, run.stdout.lines().count()), (0, 2), "{run}");
     let all = [format!("{REQUESTS}/c1"), format!("{REQUESTS}/r1"), of("c1%2Cr1")];
     assert_eq!(lines, all);
+    // A request's own name is that of one object, a cluster's of however many it has.
+    let document = |name: &str| {
+        let run = cli.run(["get", "csr", name, "-o", "json"]);
+        serde_json::from_str::<Value>(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"))
+    };
+    assert_eq!(document("r1")["metadata"]["name"], "r1");
+    assert_eq!(document("c2")["items"][0]["metadata"]["name"], "r3");
     // Many names are still few questions, and short ones.
     let names: Vec<String> = (0..100).map(|number| format!("n{number}")).collect();
     let (run, lines) = asked(&names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -414,6 +422,38 @@ fn works_of_all_clusters_and_of_one_are_asked_for_as_with_kubectl() {
         assert!(lines.iter().any(|line| line.contains(path)), "{path}: {lines:?}");
     }
     assert_eq!(cli.run(["get", "works", "-A", "-c", "c1"]).exit, 2);
+}
+
+#[test]
+fn a_name_that_several_objects_may_have_is_a_list_of_however_many_have_it() {
+    let server = Server::start(|_, asked| {
+        let path = asked.line.strip_prefix("GET ").unwrap_or_default().split('?').next().unwrap_or_default();
+        let web = json!({ "metadata": { "namespace": "c1", "name": "web" }, "spec": {} });
+        let of = |kinds: &[&str]| kinds.iter().any(|kind| path.ends_with(kind));
+        let items =
+            if of(&["/manifestworks", "/managedclusteraddons", "/placements"]) { json!([web]) } else { json!([]) };
+        let list =
+            json!({ "apiVersion": "v1", "kind": "List", "metadata": { "resourceVersion": "1" }, "items": items });
+        Reply::Json(200, list.to_string())
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    for (what, everywhere, one) in [
+        ("works", &[][..], &["-c", "c1"]),
+        ("works", &["-c", "c1,c2"], &["-n", "c1"]),
+        ("addons", &["-A"], &["-c", "c1"]),
+        ("placements", &["-A"], &["-n", "c1"]),
+    ] {
+        let name = |path: &str, more: &[&str]| {
+        if path.contains("/managedclusters") {
+            return status(403, "Forbidden");
+        }
+            let run = cli.run([&["get", what, "web", "-o", path], more].concat());
+            assert_eq!(run.exit, 0, "{run}");
+            run.stdout
+        };
+        assert_eq!(name("jsonpath={.items[*].metadata.name}", everywhere), "web", "{what} {everywhere:?}");
+        assert_eq!(name("jsonpath={.metadata.name}", one), "web", "{what} {one:?}");
+    }
 }
 
 /// A cluster that serves one ClusterManager, its Deployments, and one definition.

@@ -34,6 +34,15 @@ pub struct ListArgs {
     pub output: ListOutputArgs,
 }
 
+impl ListArgs {
+    /// The same where several objects may have a name: what has it is a list, also if it is a single one, so that what is printed
+    /// has one form whatever there is.
+    #[must_use]
+    pub fn of_several(self) -> Self {
+        Self { names: Vec::new(), ..self }
+    }
+}
+
 /// How a list is printed.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]

@@ -43,7 +43,7 @@ pub fn show<T: View>(ui: &Ui, list: &ListArgs, mut rows: Vec<T::Row>) -> Result<
     Ok(Exit::Ok)
 }
 
-/// One name asks for one object, as with kubectl; else it is a list.
+/// One name asks for one object, as with kubectl; else it is a list, as it is [of several](ListArgs::of_several).
 fn whole<T: View>(list: &ListArgs, rows: &[T::Row]) -> Value {
     let mut documents: Vec<_> = rows.iter().map(|row| shown::<T>(row, list.show_managed_fields)).collect();
     match (list.names.as_slice(), documents.len()) {
