@@ -1,6 +1,6 @@
 //! What it looks like.
 
-use ocm_cli::{PlanView, Ui};
+use ocm_cli::{PlanView, Ui, without_nulls};
 use ocm_core::leave::hub::{Agent, count};
 use ocm_core::leave::some;
 use ocm_core::{Event, Exit, Failure, Narrator};
@@ -28,16 +28,7 @@ pub(crate) fn question(hub: &Cluster, all: &[&Held]) -> String {
 
 /// What it came to.
 pub(crate) fn finish(view: &PlanView, ui: &Ui, hub: &Cluster, all: Vec<Told<'_>>) -> Result<Exit, Failure> {
-    let of = |told: &Told<'_>| {
-        let kept = told.done.as_ref().ok().and_then(Option::as_ref).and_then(|done| done.kept.clone());
-        let mut members = Map::new();
-        members.insert("name".to_owned(), json!(told.held.name));
-        members.insert("detached".to_owned(), json!(told.done.is_ok()));
-        members.insert("namespaceKept".to_owned(), json!(kept));
-        members.insert("error".to_owned(), json!(told.done.as_ref().err().map(ToString::to_string)));
-        members.retain(|_, value| !value.is_null());
-        Value::Object(members)
-    };
+    let of = |told: &Told<'_>| of_cluster(&told.held.name, &told.done, view.mode().changes());
     let mut members = Map::new();
     members.insert("clusters".to_owned(), Value::Array(all.iter().map(of).collect()));
     view.document(members)?;
@@ -69,4 +60,29 @@ pub(crate) fn finish(view: &PlanView, ui: &Ui, hub: &Cluster, all: Vec<Told<'_>>
     }
     let sentence = |failed: usize| format!("{failed} of {total} clusters are not detached");
     Failure::of_several(total, failed, sentence).map_or(Ok(Exit::Ok), Err)
+}
+
+/// What became of one cluster, for programs. One of which there is nothing is detached, unless nothing is changed at all.
+fn of_cluster(name: &str, done: &Result<Option<Detached>, Failure>, changes: bool) -> Value {
+    without_nulls(json!({
+        "name": name,
+        "detached": changes && done.is_ok(),
+        "namespaceKept": done.as_ref().ok().and_then(Option::as_ref).and_then(|done| done.kept.clone()),
+        "error": done.as_ref().err().map(ToString::to_string),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dry_run_detaches_nothing() {
+        let gone = || Ok(Some(Detached { kept: None }));
+        assert_eq!(of_cluster("c1", &gone(), true), json!({ "name": "c1", "detached": true }));
+        assert_eq!(of_cluster("c1", &gone(), false), json!({ "name": "c1", "detached": false }));
+        assert_eq!(of_cluster("c1", &Ok(None), true)["detached"], true);
+        assert_eq!(of_cluster("c1", &Ok(None), false)["detached"], false);
+        assert_eq!(of_cluster("c1", &Err(Failure::refused("no")), true)["detached"], false);
+    }
 }

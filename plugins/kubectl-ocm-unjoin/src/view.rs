@@ -5,7 +5,7 @@ use ocm_core::leave::hub::count;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::leave::{Further, FurtherHubs, Seen, UnjoinRequest, Unjoined, Works};
 use ocm_kube::Cluster;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 /// What is asked before anything is deleted.
 pub(crate) fn question(
@@ -70,13 +70,13 @@ pub(crate) fn finish(
     request: &UnjoinRequest,
     unjoined: Unjoined,
 ) -> Result<Exit, Failure> {
-    let Unjoined { hub, operator, works, guest, account_left } = unjoined;
+    let changes = view.mode().changes();
     let cluster = seen.cluster().or(request.cluster.as_deref());
-    let departure = operator.clone().unwrap_or_default();
     let mut members = Map::new();
     members.insert("cluster".to_owned(), json!(cluster));
-    members.insert("detached".to_owned(), json!(hub.is_some()));
-    members.insert("operatorDeleted".to_owned(), json!(operator.is_some()));
+    members.extend(gone(&unjoined, changes));
+    let Unjoined { hub, operator, works, guest, account_left } = unjoined;
+    let departure = operator.clone().unwrap_or_default();
     members.insert("namespaceKept".to_owned(), json!(departure.namespace_kept));
     members.insert("definitionsKept".to_owned(), json!([departure.definitions_kept, guest].concat()));
     members.insert("hubNamespaceKept".to_owned(), json!(hub.as_ref().and_then(|hub| hub.kept.clone())));
@@ -84,14 +84,13 @@ pub(crate) fn finish(
         members.insert("accountMayBeLeft".to_owned(), json!({"namespace": namespace}));
     }
     let detached = further.given.iter().map(Further::label).collect::<Vec<_>>();
-    if !detached.is_empty() {
+    if changes && !detached.is_empty() {
         members.insert("furtherHubsDetached".to_owned(), json!(detached));
     }
     if !further.left.is_empty() {
         members.insert("furtherHubsLeft".to_owned(), json!(further.left));
     }
     view.document(members)?;
-    let changes = view.mode().changes();
     if departure.namespace_kept.is_some() || hub.as_ref().is_some_and(|hub| hub.kept.is_some()) {
         ui.tell(Event::note("--purge deletes such a namespace with whatever else is in it"));
     }
@@ -128,6 +127,15 @@ pub(crate) fn finish(
     Ok(Exit::Ok)
 }
 
+/// What is gone, for programs. A dry run gets as far, and does none of it.
+fn gone(unjoined: &Unjoined, changes: bool) -> [(String, Value); 2] {
+    let gone = |is_gone: bool| json!(changes && is_gone);
+    [
+        ("detached".to_owned(), gone(unjoined.hub.is_some())),
+        ("operatorDeleted".to_owned(), gone(unjoined.operator.is_some())),
+    ]
+}
+
 /// What is said of what works have put on the cluster, where it stays.
 fn kept(many: usize, changes: bool) -> String {
     let who = if many == 1 { "1 work has".to_owned() } else { format!("{many} works have") };
@@ -137,7 +145,18 @@ fn kept(many: usize, changes: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ocm_flows::leave::{Departure, Detached};
+
     use super::*;
+
+    #[test]
+    fn nothing_is_gone_after_a_dry_run() {
+        let unjoined =
+            Unjoined { hub: Some(Detached::default()), operator: Some(Departure::default()), ..Unjoined::default() };
+        assert!(gone(&unjoined, true).iter().all(|(_, is_gone)| *is_gone == json!(true)));
+        assert!(gone(&unjoined, false).iter().all(|(_, is_gone)| *is_gone == json!(false)));
+        assert!(gone(&Unjoined::default(), true).iter().all(|(_, is_gone)| *is_gone == json!(false)));
+    }
 
     #[test]
     fn one_work_is_told_as_one() {
