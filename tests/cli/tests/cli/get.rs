@@ -425,9 +425,28 @@ fn works_of_all_clusters_and_of_one_are_asked_for_as_with_kubectl() {
 }
 
 #[test]
+fn of_one_cluster_only_its_namespace_is_watched() {
+    let server = Server::start(|_, _| status(403, "Forbidden"));
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    for (what, plural) in [("works", "manifestworks"), ("addons", "managedclusteraddons")] {
+        for (words, path) in
+            [(&["-c", "c1"][..], format!("/namespaces/c1/{plural}?")), (&["-c", "c1,c2"], format!("/{plural}?"))]
+        {
+            let run = cli.run([&["get", what, "--watch"], words].concat());
+            assert_eq!(run.exit, 1, "{run}");
+            let line = server.lines().pop().unwrap_or_default();
+            assert!(line.contains(&path) && line.contains("namespaces") == path.contains("namespaces"), "{line}");
+        }
+    }
+}
+
+#[test]
 fn a_name_that_several_objects_may_have_is_a_list_of_however_many_have_it() {
     let server = Server::start(|_, asked| {
         let path = asked.line.strip_prefix("GET ").unwrap_or_default().split('?').next().unwrap_or_default();
+        if path.contains("/managedclusters") {
+            return status(403, "Forbidden");
+        }
         let web = json!({ "metadata": { "namespace": "c1", "name": "web" }, "spec": {} });
         let of = |kinds: &[&str]| kinds.iter().any(|kind| path.ends_with(kind));
         let items =
@@ -444,9 +463,6 @@ fn a_name_that_several_objects_may_have_is_a_list_of_however_many_have_it() {
         ("placements", &["-A"], &["-n", "c1"]),
     ] {
         let name = |path: &str, more: &[&str]| {
-        if path.contains("/managedclusters") {
-            return status(403, "Forbidden");
-        }
             let run = cli.run([&["get", what, "web", "-o", path], more].concat());
             assert_eq!(run.exit, 0, "{run}");
             run.stdout

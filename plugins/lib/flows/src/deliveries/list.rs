@@ -10,10 +10,11 @@ use ocm_core::{Failure, Reason, delivery, nearest};
 use ocm_kube::Cluster;
 use serde::de::DeserializeOwned;
 
+use crate::cluster_sets::scoped;
 use crate::get::{unknown_name, watched};
 use crate::observe::registration::not_a_hub;
 use crate::registry;
-use crate::watch::{Changed, changes};
+use crate::watch::{Changed, changes_in};
 
 /// How many clusters are asked about at once.
 const AT_ONCE: usize = 8;
@@ -161,10 +162,18 @@ pub fn watch_deliveries<K: Delivery>(
     wanted: Wanted,
 ) -> impl Stream<Item = Result<Changed<DeliveryRow<K>>, Failure>> {
     let config = watched(&wanted.names, wanted.selector.as_deref());
-    changes(hub, config, DeliveryRow::<K>::of, |object| DeliveryRow::of(object.clone())).try_filter(move |change| {
-        std::future::ready(match change {
-            Changed::Now(row) | Changed::Gone(row) => wanted.is(row.cluster(), row.name()),
-            Changed::Listed | Changed::Lost(_) | Changed::Back => true,
-        })
-    })
+    // Who may look at one cluster may watch it.
+    let only = match wanted.clusters.as_slice() {
+        [only] => Some(only.as_str()),
+        _ => None,
+    };
+    let api = scoped(hub, only);
+    changes_in(hub, api, config, DeliveryRow::<K>::of, |object| DeliveryRow::of(object.clone())).try_filter(
+        move |change| {
+            std::future::ready(match change {
+                Changed::Now(row) | Changed::Gone(row) => wanted.is(row.cluster(), row.name()),
+                Changed::Listed | Changed::Lost(_) | Changed::Back => true,
+            })
+        },
+    )
 }
