@@ -36,7 +36,8 @@ pub(crate) fn created(
     }
     let Some(Decided { row, unread, late }) = decided else {
         if view.has_changed() {
-            ui.tell(Event::note(format!("what it selects tells kubectl ocm get placements {name}")));
+            let told = format!("what it selects tells kubectl ocm get placements {name} -n {namespace}");
+            ui.tell(Event::note(told));
         }
         return Ok(Exit::Ok);
     };

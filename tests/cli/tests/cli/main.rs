@@ -15,6 +15,7 @@ mod guest;
 mod help;
 mod hub_addon;
 mod install;
+mod placement;
 mod policy;
 mod policy_hub;
 mod policy_registry;
