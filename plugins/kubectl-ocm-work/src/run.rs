@@ -10,7 +10,7 @@ use ocm_cli::{OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, con
 use ocm_core::leave::hub::Kind;
 use ocm_core::plan::Mode;
 use ocm_core::work::{Executor, WorkOptions, is_replica_set_name, plan, replica_set_plan, spec, unsure_resources};
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, Reason};
 use ocm_flows::deliveries::{self, Removing, Targets, Wanted, check_rights_to_remove, clusters_of, remove_all};
 use ocm_flows::registry::some_clusters;
 use ocm_flows::replica_sets::{self, ReplicaSetRequest};
@@ -132,7 +132,13 @@ async fn status(args: StatusArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
     let wanted = Wanted { clusters, names, selector: None };
     let rows = deliveries::deliveries::<ManifestWork>(&hub, &wanted).await?;
     let of: BTreeSet<String> = rows.iter().map(|row| row.cluster().to_owned()).collect();
-    let managed = some_clusters(&hub, &of.into_iter().collect::<Vec<_>>()).await?;
+    let managed = match some_clusters(&hub, &of.into_iter().collect::<Vec<_>>()).await {
+        Err(failure) if failure.reason == Reason::Forbidden => {
+            ui.tell(Event::note(format!("it cannot be told whether the agents report: {failure}")));
+            Vec::new()
+        }
+        managed => managed?,
+    };
     view::status(&ui, output, &rows, &managed)
 }
 

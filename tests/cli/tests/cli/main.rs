@@ -26,3 +26,4 @@ mod tls_check;
 mod token;
 mod troubleshoot;
 mod troubleshoot_dump;
+mod work;
