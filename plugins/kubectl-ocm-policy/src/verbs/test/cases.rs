@@ -92,7 +92,9 @@ fn tested(case: &Case, wrong: Vec<String>) -> Tested {
 
 /// A case with another expectation.
 fn expecting(case: &Case, now: &Expect) -> Case {
-    Case { expect: now.clone(), ..case.clone() }
+    let mut other = case.clone();
+    other.expect = now.clone();
+    other
 }
 
 /// The settings were refused, or the module cannot be loaded.
