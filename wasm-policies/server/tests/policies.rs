@@ -663,3 +663,54 @@ async fn a_version_that_fails_its_test_cases_is_not_put_in_force() {
     assert_eq!(candidate(&parts).failed, None);
     assert!(refused(&parts, "dev-1").is_none() && refused(&parts, "prod-1").is_some());
 }
+
+/// A hub with two HubPolicies, of which the module of one does not come, and the other one counts a while later.
+fn slow_hub() -> kube::Client {
+    let policy = |name: &str, module: Value, mode: &str, version: u32| {
+        json!({
+            "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy",
+            "metadata": {"name": name, "uid": name, "generation": version, "resourceVersion": version.to_string()},
+            "spec": {"module": module, "settings": {"patterns": ["prod-*"]}, "mode": mode},
+        })
+    };
+    let names = move |mode: &str, version| policy("names", json!({"builtin": "name-pattern"}), mode, version);
+    let slow = policy("slow", json!({"configMap": {"namespace": "n", "name": "m"}}), "Audit", 1);
+    let watches = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let (slow, watches) = (slow.clone(), watches.clone());
+        async move {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let answer = match () {
+                () if request.uri().path().contains("/configmaps/") => std::future::pending().await,
+                () if !query.contains("watch") => {
+                    let items = [slow, names("Audit", 1)];
+                    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": items})
+                }
+                () if watches.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 => {
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                    json!({"type": "MODIFIED", "object": names("Enforce", 2)})
+                }
+                () => std::future::pending().await,
+            };
+            let body = kube::client::Body::from(answer.to_string().into_bytes());
+            Ok::<_, tower::BoxError>(http::Response::builder().status(200).body(body)?)
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn what_is_to_be_stricter_waits_for_no_module() {
+    let client = slow_hub();
+    let parts = support::parts_of(client.clone());
+    let following = tokio::spawn(ocm_policy_server::follow(client, parts.policies.clone(), |_| ()));
+    let until = Instant::now() + Duration::from_secs(60);
+    while refused(&parts, "dev-1").is_none() {
+        assert!(Instant::now() < until, "it never counts");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // The module of the other one has neither come nor been given up.
+    assert!(!parts.policies.is_complete(), "it has waited for the other one");
+    assert!(parts.policies.age().is_some_and(|age| age < Duration::from_secs(60)));
+    following.abort();
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use ocm_api::HubPolicy;
@@ -31,11 +32,20 @@ pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(Strin
         let (mut is_read, mut told) = (false, String::new());
         // When what is wanted is applied the next time, and when it is looked again for modules that are waited for.
         let (mut next, mut look): (Option<Instant>, Option<Instant>) = (None, None);
+        // What is being applied: a module may take minutes to be compiled, and what is wanted may change meanwhile.
+        let mut work: Option<BoxFuture<'static, ()>> = None;
         loop {
             let soonest = next.into_iter().chain(look).min();
+            let is_idle = work.is_none();
             let due = async {
                 match soonest {
                     Some(next) => tokio::time::sleep_until(next).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let done = async {
+                match &mut work {
+                    Some(work) => work.await,
                     None => std::future::pending().await,
                 }
             };
@@ -67,17 +77,29 @@ pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(Strin
                         told.clear();
                         let soon = Instant::now() + TOGETHER;
                         next = Some(next.map_or(soon, |next| next.min(soon)));
+                        if !is_idle {
+                            policies.tighten(&known.all());
+                        }
                     }
                 }
-                () = due => {
-                    let wanted: Vec<Wanted> = known.0.values().cloned().collect();
-                    if next.is_some_and(|next| next <= Instant::now()) {
-                        policies.apply(&wanted).await;
-                        next = Some(Instant::now() + AGAIN);
-                    } else {
-                        policies.apply_fetched(&wanted).await;
-                    }
+                () = done => {
+                    work = None;
+                    next = next.or_else(|| is_read.then(|| Instant::now() + AGAIN));
                     look = policies.awaits_modules().then(|| Instant::now() + FETCHED);
+                }
+                () = due, if is_idle => {
+                    let (policies, wanted) = (policies.clone(), known.all());
+                    look = None;
+                    let is_all = next.is_some_and(|next| next <= Instant::now());
+                    if is_all {
+                        next = None;
+                    }
+                    work = Some(Box::pin(async move {
+                        match is_all {
+                            true => policies.apply(&wanted).await,
+                            false => policies.apply_fetched(&wanted).await,
+                        }
+                    }));
                 }
             }
         }
@@ -99,6 +121,10 @@ impl Known {
         let wanted =
             serde_json::from_value(object).map_or_else(|_| Wanted::unreadable(&name), |policy| Wanted::of(&policy));
         self.0.insert(name, wanted);
+    }
+
+    fn all(&self) -> Vec<Wanted> {
+        self.0.values().cloned().collect()
     }
 
     fn forget(&mut self, object: &serde_json::Value) {

@@ -50,6 +50,8 @@ pub struct Policies {
     /// Whose turn it is to read and compile a module.
     turns: Semaphore,
     places: Mutex<BTreeMap<String, Place>>,
+    /// How much each is to count by what is wanted now, also while what was wanted before is still being loaded.
+    newest: Mutex<BTreeMap<String, Enforcement>>,
     /// What candidates said, by place.
     pub(super) compared: Mutex<BTreeMap<String, Compared>>,
     /// What questions came to, by place.
@@ -128,6 +130,7 @@ impl Policies {
             metrics,
             turns: Semaphore::new(AT_ONCE),
             places: Mutex::default(),
+            newest: Mutex::default(),
             compared: Mutex::default(),
             counted: Mutex::default(),
             complete: AtomicBool::new(false),
@@ -236,10 +239,11 @@ impl Policies {
         self.metrics.engine(self.loader.engine.load(), prepared);
     }
 
-    /// Makes what is in force what is wanted. What cannot be loaded leaves in force what was, no looser than before. A
-    /// place in which nothing is in force yet is closed until something is.
-    pub async fn apply(&self, wanted: &[Wanted]) {
-        // Whatever is to be stricter is so at once; what is to be looser waits for the policy that it is said of.
+    /// Has whatever is to be stricter be so at once; what is to be looser waits for the policy that it is said of. A place in which
+    /// nothing is in force yet is closed.
+    pub(super) fn tighten(&self, wanted: &[Wanted]) {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) =
+            wanted.iter().map(|one| (one.name.clone(), one.enforcement)).collect();
         for one in wanted {
             // Whoever asks again because of that has to see of which version it is.
             if self.places().get(&one.name).is_some_and(|place| place.wanted.is_but_for_enforcement(one)) {
@@ -251,6 +255,12 @@ impl Policies {
                 None => self.close(one),
             }
         }
+    }
+
+    /// Makes what is in force what is wanted. What cannot be loaded leaves in force what was, no looser than before. A
+    /// place in which nothing is in force yet is closed until something is.
+    pub async fn apply(&self, wanted: &[Wanted]) {
+        self.tighten(wanted);
         futures::future::join_all(wanted.iter().map(async |one| {
             self.place(one).await;
             self.propose(one).await;
@@ -305,7 +315,13 @@ impl Policies {
     }
 
     fn enforce(&self, wanted: &Wanted, enforcement: Enforcement) {
-        self.registry.enforce(&wanted.name, enforcement);
+        self.registry.enforce(&wanted.name, self.no_looser(&wanted.name, enforcement));
+    }
+
+    /// This, and no looser than what is wanted now.
+    fn no_looser(&self, name: &str, enforcement: Enforcement) -> Enforcement {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+        newest.map_or(enforcement, |newest| enforcement.tightened(newest))
     }
 
     /// Closes a place that nothing was ever put into.
@@ -347,12 +363,13 @@ impl Policies {
             Some(Place { uid, .. }) if *uid != wanted.uid => Operations::MayShrink,
             _ => Operations::Keep,
         };
-        let installation = self.registry.begin(&wanted.name).operations(operations).enforcement(wanted.enforcement);
+        let installation = self.registry.begin(&wanted.name).operations(operations);
         let (loaded, with) = match self.load(module, wanted, turn).await {
             Ok(policy) => (Ok(policy), With::Policy),
             Err(NotLoaded { error, with }) => (Err(error), with),
         };
         let kind = loaded.as_ref().ok().map(|policy| policy.header().kind.word());
+        let installation = installation.enforcement(self.no_looser(&wanted.name, wanted.enforcement));
         match self.registry.install(installation, loaded, |_| Ok(())) {
             Ok(()) => {
                 let state = State { sha256: Some(tried.sha256.clone()), kind, ..State::of(wanted) };
