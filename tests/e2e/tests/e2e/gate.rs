@@ -374,6 +374,10 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     assert!(said.code == Some(0) && said.stderr.contains("holds no cluster"), "{said:?}");
     until("the hub accepts it", || is_accepted("stuck"));
     assert!(!is_accepted("edge"), "what a person took back stays so");
+    // Asked again, policies count again, whatever the mark says.
+    webhook.configure_and_wait(hub);
+    register("stuck-too");
+    until("it is held", || annotation("stuck-too").as_deref() == Some(HELD));
     hub.kubectl(&["delete", "hubpolicy", "inventory"]).expect("it is gone");
 
     // While the gate is off nothing is written.
