@@ -12,6 +12,7 @@ use crate::auto_approval::AutoApproval;
 use crate::clock::Clock;
 use crate::effects::Effects;
 use crate::emergency::Emergency;
+use crate::enforcement;
 use crate::hub::{Hub, Wake};
 use crate::joins::Joins;
 use crate::lease::{Candidate, Leadership};
@@ -105,7 +106,13 @@ impl Controller {
         let hub = Hub::follow(&parts.hub.client, &wakes);
         // Policies that cannot be told answer with an error until they can.
         let first = tokio::time::timeout(EVIDENCE, hub.first_read());
-        let (_, first) = futures::join!(parts.knowledge.read_anew(EVIDENCE), first);
+        let (_, first, seen, mark) = futures::join!(
+            parts.knowledge.read_anew(EVIDENCE),
+            first,
+            enforcement::look(&parts.hub),
+            Emergency::mark(&parts.hub)
+        );
+        emergency.learn(mark, &seen);
         if first.is_err() {
             let why = hub.older_than(EVIDENCE).unwrap_or_else(|| "it has not answered in time".to_owned());
             return format!("the hub cannot be read: {why}");

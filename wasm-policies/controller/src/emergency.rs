@@ -9,7 +9,7 @@ use ocm_api::conditions::hub_policy::reasons;
 use ocm_core::policy_engine::{EMERGENCY, NAMESPACE};
 use ocm_kube::{Cluster, explain};
 
-use crate::enforcement::Enforcement;
+use crate::enforcement::{Enforcement, UNKNOWN};
 
 /// How long the hub may take to show the mark.
 const ANSWER: Duration = Duration::from_secs(8);
@@ -37,12 +37,15 @@ impl Emergency {
     }
 
     /// Learns what was seen. A mark alone takes no policy out of force, and neither does a configuration that is missing: that
-    /// may be an attack or an accident.
+    /// may be an attack or an accident. What cannot be told changes nothing.
     pub(crate) fn learn(&self, mark: Result<bool, String>, seen: &Enforcement) {
-        let is_missing = seen.ours.as_ref().is_some_and(|ours| ours.reason == reasons::CONFIGURATION_MISSING);
-        if let Ok(mark) = mark {
-            self.0.store(mark && is_missing, Ordering::Relaxed);
-        }
+        let is_on = match (&seen.ours, mark) {
+            (Some(ours), Ok(mark)) if ours.reason == reasons::CONFIGURATION_MISSING => mark,
+            (Some(ours), Err(_)) if ours.reason == reasons::CONFIGURATION_MISSING => return,
+            (Some(ours), _) if ours.reason == UNKNOWN => return,
+            _ => false,
+        };
+        self.0.store(is_on, Ordering::Relaxed);
     }
 }
 
@@ -72,7 +75,9 @@ mod tests {
         assert!(emergency.is_on());
         emergency.learn(Err("no answer".to_owned()), &missing);
         assert!(emergency.is_on(), "what cannot be read changes nothing");
-        emergency.learn(Ok(true), &seen(None));
-        assert!(!emergency.is_on());
+        emergency.learn(Ok(true), &seen(Some(UNKNOWN)));
+        assert!(emergency.is_on(), "nor does a configuration that cannot be read");
+        emergency.learn(Err("no answer".to_owned()), &seen(None));
+        assert!(!emergency.is_on(), "policies are asked again");
     }
 }

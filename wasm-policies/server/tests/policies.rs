@@ -664,33 +664,46 @@ async fn a_version_that_fails_its_test_cases_is_not_put_in_force() {
     assert!(refused(&parts, "dev-1").is_none() && refused(&parts, "prod-1").is_some());
 }
 
-/// A hub with two HubPolicies, of which the module of one does not come, and the other one counts a while later.
-fn slow_hub() -> kube::Client {
-    let policy = |name: &str, module: Value, mode: &str, version: u32| {
-        json!({
-            "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy",
-            "metadata": {"name": name, "uid": name, "generation": version, "resourceVersion": version.to_string()},
-            "spec": {"module": module, "settings": {"patterns": ["prod-*"]}, "mode": mode},
-        })
-    };
-    let names = move |mode: &str, version| policy("names", json!({"builtin": "name-pattern"}), mode, version);
-    let slow = policy("slow", json!({"configMap": {"namespace": "n", "name": "m"}}), "Audit", 1);
+/// A HubPolicy of a hub.
+fn object(name: &str, module: &Value, mode: &str, version: u32) -> Value {
+    json!({
+        "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy",
+        "metadata": {"name": name, "uid": name, "generation": version, "resourceVersion": version.to_string()},
+        "spec": {"module": module, "settings": {"patterns": ["prod-*"]}, "mode": mode},
+    })
+}
+
+/// The one that is there from the beginning.
+fn names_of(mode: &str, version: u32) -> Value {
+    object("names", &json!({"builtin": "name-pattern"}), mode, version)
+}
+
+/// A HubPolicy whose module does not come.
+fn never(name: &str, mode: &str, version: u32) -> Value {
+    object(name, &json!({"configMap": {"namespace": "n", "name": "m"}}), mode, version)
+}
+
+/// A hub with a HubPolicy, and others whose modules do not come. Then these changes come.
+fn slow_hub(changes: Vec<Value>) -> kube::Client {
     let watches = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-        let (slow, watches) = (slow.clone(), watches.clone());
+        let (watches, changes) = (watches.clone(), changes.clone());
         async move {
             let query = request.uri().query().unwrap_or_default().to_owned();
             let answer = match () {
                 () if request.uri().path().contains("/configmaps/") => std::future::pending().await,
                 () if !query.contains("watch") => {
-                    let items = [slow, names("Audit", 1)];
+                    // Two at a time, each for ten seconds: nobody waits for that here.
+                    let slow = (0..24).map(|index| never(&format!("slow-{index}"), "Audit", 1));
+                    let items: Vec<Value> = slow.chain([names_of("Audit", 1)]).collect();
                     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": items})
                 }
-                () if watches.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 => {
+                () => {
+                    let number = watches.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    let Some(change) = changes.get(number) else { std::future::pending().await };
                     tokio::time::sleep(Duration::from_millis(500)).await;
-                    json!({"type": "MODIFIED", "object": names("Enforce", 2)})
+                    change.clone()
                 }
-                () => std::future::pending().await,
             };
             let body = kube::client::Body::from(answer.to_string().into_bytes());
             Ok::<_, tower::BoxError>(http::Response::builder().status(200).body(body)?)
@@ -699,18 +712,38 @@ fn slow_hub() -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-#[tokio::test]
-async fn what_is_to_be_stricter_waits_for_no_module() {
-    let client = slow_hub();
-    let parts = support::parts_of(client.clone());
-    let following = tokio::spawn(ocm_policy_server::follow(client, parts.policies.clone(), |_| ()));
+/// Waits until a cluster of this name may be created, or may not.
+async fn until_refused(parts: &Parts, name: &str, is_refused: bool) {
     let until = Instant::now() + Duration::from_secs(60);
-    while refused(&parts, "dev-1").is_none() {
-        assert!(Instant::now() < until, "it never counts");
+    while refused(parts, name).is_some() != is_refused {
+        assert!(Instant::now() < until, "{name}: {is_refused} does not come");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // The module of the other one has neither come nor been given up.
-    assert!(!parts.policies.is_complete(), "it has waited for the other one");
+}
+
+#[tokio::test]
+async fn how_much_a_policy_counts_waits_for_no_module() {
+    let changed = |mode: &str, version| json!({"type": "MODIFIED", "object": names_of(mode, version)});
+    let client = slow_hub(vec![changed("Enforce", 2), changed("Audit", 3)]);
+    let parts = support::parts_of(client.clone());
+    let following = tokio::spawn(ocm_policy_server::follow(client, parts.policies.clone(), |_| ()));
+    until_refused(&parts, "dev-1", true).await;
+    until_refused(&parts, "dev-1", false).await;
+    // The modules of the others have neither come nor been given up.
+    assert!(!parts.policies.is_complete(), "it has waited for the others");
     assert!(parts.policies.age().is_some_and(|age| age < Duration::from_secs(60)));
+    following.abort();
+}
+
+#[tokio::test]
+async fn a_policy_that_comes_and_goes_while_a_module_is_waited_for_leaves_nothing() {
+    let new = never("new", "Enforce", 2);
+    let changes = vec![json!({"type": "ADDED", "object": new}), json!({"type": "DELETED", "object": new})];
+    let client = slow_hub(changes);
+    let parts = support::parts_of(client.clone());
+    let following = tokio::spawn(ocm_policy_server::follow(client, parts.policies.clone(), |_| ()));
+    until_refused(&parts, "prod-1", true).await;
+    until_refused(&parts, "prod-1", false).await;
+    assert!(!parts.policies.is_complete(), "it has waited for the others");
     following.abort();
 }

@@ -239,21 +239,34 @@ impl Policies {
         self.metrics.engine(self.loader.engine.load(), prepared);
     }
 
-    /// Has whatever is to be stricter be so at once; what is to be looser waits for the policy that it is said of. A place in which
-    /// nothing is in force yet is closed.
+    /// Has whatever is to be stricter be so at once; what is to be looser waits for the policy that it is said of, if that is another
+    /// one than the one in force. A place in which nothing is in force yet is closed.
     pub(super) fn tighten(&self, wanted: &[Wanted]) {
         *self.newest.lock().unwrap_or_else(PoisonError::into_inner) =
             wanted.iter().map(|one| (one.name.clone(), one.enforcement)).collect();
         for one in wanted {
-            // Whoever asks again because of that has to see of which version it is.
             if self.places().get(&one.name).is_some_and(|place| place.wanted.is_but_for_enforcement(one)) {
+                // Whoever asks again because of that has to see of which version it is.
                 self.observe(one);
+            }
+            if self.counts_otherwise(one) {
+                self.enforce(one, one.enforcement);
+                continue;
             }
             let now = self.registry.slots().get(&one.name).map(|slot| slot.enforcement);
             match now {
                 Some(now) => self.enforce(one, now.tightened(one.enforcement)),
                 None => self.close(one),
             }
+        }
+        // One that was never in force and is gone refuses nobody.
+        let closed: Vec<String> = {
+            let places = self.places();
+            let slots = self.registry.slots();
+            slots.keys().filter(|name| !places.contains_key(*name) && !self.is_wanted(name)).cloned().collect()
+        };
+        for name in closed {
+            self.registry.remove(&name);
         }
     }
 
@@ -268,8 +281,8 @@ impl Policies {
         .await;
         wanted.iter().for_each(|one| self.observe(one));
         // Last: a policy that took another's part is in force by now.
-        let gone: Vec<String> =
-            self.places().keys().filter(|name| !wanted.iter().any(|one| one.name == **name)).cloned().collect();
+        let in_place: BTreeSet<String> = self.registry.slots().keys().chain(self.places().keys()).cloned().collect();
+        let gone = in_place.into_iter().filter(|name| !wanted.iter().any(|one| one.name == *name));
         for name in gone {
             self.registry.remove(&name);
             self.places().remove(&name);
@@ -318,6 +331,10 @@ impl Policies {
         self.registry.enforce(&wanted.name, self.no_looser(&wanted.name, enforcement));
     }
 
+    fn is_wanted(&self, name: &str) -> bool {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).contains_key(name)
+    }
+
     /// This, and no looser than what is wanted now.
     fn no_looser(&self, name: &str, enforcement: Enforcement) -> Enforcement {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
@@ -329,13 +346,17 @@ impl Policies {
         self.registry.close(&wanted.name, PolicyError::Loading, wanted.enforcement);
     }
 
+    /// Whether only how much it counts was changed. Whoever does that means what is in force, too, where the rest cannot be put in
+    /// force.
+    fn counts_otherwise(&self, wanted: &Wanted) -> bool {
+        self.places().get(&wanted.name).is_some_and(|place| {
+            place.wanted.enforcement != wanted.enforcement && place.wanted.is_but_for_enforcement(wanted)
+        })
+    }
+
     /// Puts one policy into its place.
     async fn place(&self, wanted: &Wanted) {
-        // Whoever changes only how much a policy counts means what is in force, too, where the rest cannot be put in force.
-        let only = self.places().get(&wanted.name).is_some_and(|place| {
-            place.wanted.enforcement != wanted.enforcement && place.wanted.is_but_for_enforcement(wanted)
-        });
-        if only {
+        if self.counts_otherwise(wanted) {
             self.enforce(wanted, wanted.enforcement);
         }
         // A module that is always the same is not read again to see so.
@@ -529,6 +550,9 @@ impl Policies {
 
     /// Notes why a policy is not in force as it is wanted.
     fn fail(&self, wanted: &Wanted, tried: Option<Tried>, error: PolicyError) {
+        if !self.is_wanted(&wanted.name) && !self.places().contains_key(&wanted.name) {
+            return;
+        }
         let failed = error.to_string();
         let mut places = self.places();
         let before = places.get(&wanted.name);
@@ -537,7 +561,7 @@ impl Policies {
         let uid = before.map_or_else(|| wanted.uid.clone(), |place| place.uid.clone());
         if sha256.is_none() {
             // Nothing is in force but a refusal, which says why and counts as it is wanted.
-            self.registry.close(&wanted.name, error, wanted.enforcement);
+            self.registry.close(&wanted.name, error, self.no_looser(&wanted.name, wanted.enforcement));
         }
         let tried = tried.map(|tried| (tried, Instant::now()));
         let state = State { sha256, kind, failed: Some(failed), ..State::of(wanted) };

@@ -55,6 +55,11 @@ pub(crate) fn sync_labels(container: &mut Value, on: bool) {
     let Some(arguments) = container["args"].as_array_mut() else { return };
     // Said in both directions: the argument of an earlier run must not stay.
     let flag = "--enable-sync-labels";
-    arguments.retain(|argument| argument.as_str().is_none_or(|text| text.split('=').next() != Some(flag)));
-    arguments.push(Value::from(if on { flag.to_owned() } else { format!("{flag}=false") }));
+    let wanted = Value::from(if on { flag.to_owned() } else { format!("{flag}=false") });
+    let says = |argument: &Value| argument.as_str().is_some_and(|text| text.split('=').next() == Some(flag));
+    if arguments.iter().filter(|argument| says(argument)).eq([&wanted]) {
+        return;
+    }
+    arguments.retain(|argument| !says(argument));
+    arguments.push(wanted);
 }

@@ -1,12 +1,21 @@
 //! What is typed for a cluster that has joined, beside what it has: it gets that and nothing else, so that defaults of ours which
 //! its Klusterlet does not say stay unsaid.
 
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::Manifest;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::plan::{IMAGES, Live, Settings, agent_namespace, klusterlet, operator_deployment};
+use super::plan::{IMAGES, Live, Settings, agent_namespace, klusterlet, operator_deployment, place_typed};
 use crate::images::Digests;
+use crate::reconcile::owned_by_us;
 use crate::{Stage, operator, values};
+
+/// Where the labels are that nodes of the agent must have.
+const SELECTOR: &str = "/nodePlacement/nodeSelector";
+/// The fields by which an agent has several hubs: it starts with a token for each of them alone.
+const HUBS: [&str; 2] =
+    ["registrationConfiguration.bootstrapKubeConfigs", "registrationConfiguration.featureGates[MultipleHubs]"];
 
 /// What was typed for a cluster that has joined, and what it does not have.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +24,7 @@ pub struct Given {
     fields: Vec<String>,
     /// The Klusterlet with these fields alone.
     klusterlet: Option<Manifest>,
-    /// The operator, where its pods are to be others.
+    /// The operator with what its pods get, where they are to be others.
     operator: Option<Manifest>,
     /// The Secret with the credentials of image registries, where some were typed.
     credentials: Option<Manifest>,
@@ -36,19 +45,19 @@ impl Given {
         // What it has, and what would be said of it without a word.
         let mut there = has["spec"].clone();
         values::lay(&mut there, &spec(&plain), "");
+        if stays(&said, has) {
+            there["nodePlacement"]["nodeSelector"] = said.pointer(SELECTOR).cloned().unwrap_or_default();
+        }
         let klusterlet = differing(&said, &there, "").map(|spec| {
             let mut klusterlet = klusterlet(&plain, live, &agent);
             klusterlet.body_mut()["spec"] = spec;
             klusterlet
         });
-        let operator = operator_deployment(&kept, live);
-        let is_ours = live.operator.is_some() && !live.is_shared;
-        let changes = is_ours && operator.body() != operator_deployment(&plain, live).body();
         let credentials = settings.pull_credentials.as_ref();
         Self {
             fields: values::differences(&said, &there),
             klusterlet,
-            operator: changes.then_some(operator),
+            operator: operator_with(&kept, live),
             credentials: credentials
                 .filter(|_| !live.is_shared)
                 .map(|given| Manifest::of(&operator::pull_secret(Some(given)))),
@@ -65,6 +74,11 @@ impl Given {
     #[must_use]
     pub fn without_credentials(self) -> Self {
         Self { credentials: None, ..self }
+    }
+
+    /// Whether other hubs were typed for it as fields.
+    pub fn lists_hubs(&self) -> bool {
+        self.fields.iter().any(|field| HUBS.iter().any(|hubs| field.starts_with(hubs)))
     }
 
     /// What the cluster gets, in words.
@@ -88,6 +102,38 @@ impl Given {
             Stage::new("the Klusterlet", one(&self.klusterlet)),
         ]
     }
+}
+
+/// Whether the labels that nodes must have need no change: those that were typed are there, and none of ours is to go. Those of
+/// others cannot be taken away by an apply, and stay.
+fn stays(said: &Value, has: &Value) -> bool {
+    let of = |spec: &Value| spec.pointer(SELECTOR).and_then(Value::as_object).cloned().unwrap_or_default();
+    let (typed, there, ours) = (of(said), of(&has["spec"]), of(&owned_by_us(has)["spec"]));
+    typed.iter().all(|(label, value)| there.get(label) == Some(value))
+        && ours.keys().all(|label| typed.contains_key(label))
+}
+
+/// The operator with what was typed of its pods that they do not have, and nothing else.
+fn operator_with(settings: &Settings, live: &Live) -> Option<Manifest> {
+    let there = live.operator.as_ref().filter(|_| !live.is_shared)?;
+    let mut wanted = there.clone();
+    place_typed(settings, &mut wanted);
+    let mut spec = differing(&wanted["spec"], &there["spec"], "")?;
+    let containers = "/template/spec/containers";
+    if let Some(changed) = spec.pointer_mut(containers).and_then(Value::as_array_mut) {
+        let before = there["spec"].pointer(containers).and_then(Value::as_array).cloned().unwrap_or_default();
+        changed.retain(|container| !before.contains(container));
+        for container in changed {
+            *container = json!({"name": container["name"], "args": container["args"]});
+        }
+    }
+    let whole = operator_deployment(settings, live);
+    let metadata = ObjectMeta {
+        name: Some(whole.name().to_owned()),
+        namespace: whole.namespace().map(str::to_owned),
+        ..ObjectMeta::default()
+    };
+    Some(Manifest::with::<Deployment>(&metadata, json!({ "spec": spec })))
 }
 
 /// The settings of a cluster that has joined: those that were typed, but for its images.
@@ -149,9 +195,11 @@ mod tests {
 
     #[test]
     fn what_it_has_is_no_change() {
+        let selector = BTreeMap::from([("pool".to_owned(), "infra".to_owned())]);
         let typed = Settings {
             certificate_life: CertificateLife::seconds(7200),
             enable_sync_labels: Some(true),
+            scheduling: Scheduling { node_selector: selector, ..Scheduling::default() },
             values: values(json!({"registrationConfiguration": {"kubeAPIQPS": 60}})),
             ..settings()
         };
@@ -212,6 +260,49 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_nodes_that_others_have_written_stay_and_are_no_change() {
+        let selector = BTreeMap::from([("pool".to_owned(), "infra".to_owned())]);
+        let typed =
+            Settings { scheduling: Scheduling { node_selector: selector, ..Scheduling::default() }, ..settings() };
+        let mut live = joined(&typed);
+        assert!(!Given::of(&typed, &live).is_change(), "again");
+        let klusterlet = live.klusterlet.as_mut().unwrap();
+        klusterlet["spec"]["nodePlacement"]["nodeSelector"]["disk"] = json!("ssd");
+        assert!(!Given::of(&typed, &live).is_change(), "theirs");
+        let klusterlet = live.klusterlet.as_mut().unwrap();
+        klusterlet["metadata"]["managedFields"] = json!([{"manager": crate::reconcile::FIELD_MANAGER, "operation": "Apply",
+            "fieldsV1": {"f:spec": {"f:nodePlacement": {"f:nodeSelector": {"f:disk": {}, "f:pool": {}}}}}}]);
+        assert_eq!(Given::of(&typed, &live).words(), ["nodePlacement.nodeSelector"], "ours");
+    }
+
+    #[test]
+    fn hubs_that_are_typed_as_fields_are_noticed() {
+        let list = json!({"registrationConfiguration": {"bootstrapKubeConfigs": {"type": "LocalSecrets",
+            "localSecretsConfig": {"kubeConfigSecrets": [{"name": "a"}, {"name": "b"}]}}}});
+        let gate = GATES.iter().find(|gate| gate.name == "MultipleHubs").unwrap();
+        let listing = Settings { values: values(list), ..settings() };
+        let gated = Settings { feature_gates: vec![(gate, true)], ..settings() };
+        for typed in [listing, gated] {
+            assert!(Given::of(&typed, &joined(&settings())).lists_hubs(), "{typed:?}");
+            assert!(!Given::of(&typed, &joined(&typed)).lists_hubs(), "it has them");
+        }
+    }
+
+    #[test]
+    fn an_image_that_the_klusterlet_does_not_name_comes_from_where_its_operator_does() {
+        let typed = Settings {
+            registry: Some("mirror.example/ocm".to_owned()),
+            bundle: Bundle::parse("1.2.0").ok(),
+            ..settings()
+        };
+        let mut live = joined(&typed);
+        live.klusterlet.as_mut().unwrap()["spec"].as_object_mut().unwrap().remove("imagePullSpec");
+        let kept = without_release(&typed, &live);
+        let spec = klusterlet(&kept, &live, "agent").body()["spec"].clone();
+        assert_eq!(spec["imagePullSpec"], "mirror.example/ocm/registration-operator:v1.2.0");
+    }
+
+    #[test]
     fn the_pods_of_an_operator_that_serves_others_stay() {
         let selector = BTreeMap::from([("pool".to_owned(), "infra".to_owned())]);
         let typed = Settings {
@@ -225,6 +316,13 @@ mod tests {
         let words = ["nodePlacement", "the pods of the operator", "the credentials of image registries"];
         assert_eq!(given.words(), words);
         assert_eq!(given.stages().map(|stage| stage.objects.len()), [1, 1, 1]);
+        let operator = given.stages()[1].objects[0].body().clone();
+        let pod = operator["spec"]["template"]["spec"].clone();
+        assert_eq!(operator["spec"].as_object().unwrap().len(), 1, "{operator}");
+        assert_eq!(operator["metadata"], json!({"name": "klusterlet", "namespace": "open-cluster-management"}));
+        let arguments = json!(["/registration-operator", "klusterlet", "--enable-sync-labels"]);
+        let container = json!({"name": "klusterlet", "args": arguments});
+        assert_eq!(pod, json!({"nodeSelector": {"pool": "infra"}, "containers": [container]}));
         assert_eq!(given.without_credentials().stages().map(|stage| stage.objects.len()), [0, 1, 1]);
         let shared = Given::of(&typed, &Live { is_shared: true, ..live });
         assert_eq!(shared.words(), ["nodePlacement"]);

@@ -255,15 +255,19 @@ pub(crate) fn operator_deployment(settings: &Settings, live: &Live) -> Manifest 
             }
         }
     }
-    let body = manifest.body_mut();
-    if let Some(on) = settings.enable_sync_labels {
-        let containers = body.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
-        containers.into_iter().flatten().filter(|container| container["name"] == name).for_each(|container| {
-            sync_labels(container, on);
-        });
-    }
-    settings.scheduling.place(body);
+    place_typed(settings, manifest.body_mut());
     manifest
+}
+
+/// Writes what was typed of the operator's own pods into its Deployment.
+pub(super) fn place_typed(settings: &Settings, deployment: &mut Value) {
+    if let Some(on) = settings.enable_sync_labels {
+        let name = operator::container(deployment).map(|container| container["name"].clone());
+        let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+        let is_operator = |container: &&mut Value| Some(&container["name"]) == name.as_ref();
+        containers.into_iter().flatten().filter(is_operator).for_each(|container| sync_labels(container, on));
+    }
+    settings.scheduling.place(deployment);
 }
 
 pub(super) fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
@@ -286,7 +290,8 @@ pub(super) fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manif
     };
     let mut manifest = Manifest::of(&Klusterlet::new(&klusterlet_name(settings, live), spec));
     let published = live.published.as_slice();
-    let shared = live.operator.as_ref().filter(|_| live.is_shared);
+    // What a Klusterlet that is there does not name comes from where its operator does.
+    let operator = live.operator.as_ref().filter(|_| live.is_shared || live.klusterlet.is_some());
     let live = live.klusterlet.as_ref();
     let metadata = manifest.body()["metadata"].clone();
     if let Some(live) = live {
@@ -307,7 +312,7 @@ pub(super) fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manif
     for (member, component) in IMAGES {
         let there = settings.values.spec()[member].as_str().filter(|image| !image.is_empty());
         let there = there.or_else(|| live.and_then(|live| live["spec"][member].as_str())).map(str::to_owned);
-        let there = there.or_else(|| beside(shared?, component));
+        let there = there.or_else(|| beside(operator?, component));
         spec[member] = Value::from(image(settings, component, there.as_deref()));
     }
     for (gate, on) in &settings.feature_gates {

@@ -139,6 +139,13 @@ pub(super) async fn prepare<'a>(
     {
         given = given.without_credentials();
     }
+    if given.lists_hubs() && fallback.hubs.is_none() {
+        return Err(Failure::refused(format!(
+            "{label} has joined, and other hubs were given for its Klusterlet as fields: its agent does not start without a token for \
+             each of them; nothing was changed"
+        ))
+        .hint("have their tokens made: name the further hubs by their contexts"));
+    }
     let gets = given.words();
     let change = Change {
         anew,
