@@ -680,7 +680,7 @@ fn names_of(mode: &str, version: u32) -> Value {
 
 /// A HubPolicy whose module does not come.
 fn never(name: &str, mode: &str, version: u32) -> Value {
-    object(name, &json!({"configMap": {"namespace": "n", "name": "m"}}), mode, version)
+    object(name, &json!({"configMap": {"namespace": "n", "name": "m", "key": "module"}}), mode, version)
 }
 
 /// A hub with a HubPolicy, and others whose modules do not come. Then these changes come.
@@ -716,7 +716,7 @@ fn slow_hub(changes: Vec<Value>) -> kube::Client {
 async fn until_refused(parts: &Parts, name: &str, is_refused: bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while refused(parts, name).is_some() != is_refused {
-        assert!(Instant::now() < until, "{name}: {is_refused} does not come");
+        assert!(Instant::now() < until, "{name}: {is_refused} does not come: {:?}", parts.policies.failed());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

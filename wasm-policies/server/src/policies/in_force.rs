@@ -249,7 +249,7 @@ impl Policies {
                 // Whoever asks again because of that has to see of which version it is.
                 self.observe(one);
             }
-            if self.counts_otherwise(one) {
+            if self.counts_otherwise(one) || self.has_in_force(one) {
                 self.enforce(one, one.enforcement);
                 continue;
             }
@@ -352,6 +352,12 @@ impl Policies {
         self.places().get(&wanted.name).is_some_and(|place| {
             place.wanted.enforcement != wanted.enforcement && place.wanted.is_but_for_enforcement(wanted)
         })
+    }
+
+    /// Whether what is in force is this, but for how much it counts.
+    fn has_in_force(&self, wanted: &Wanted) -> bool {
+        let is = |place: &Place| place.is_in_force() && place.wanted.is_but_for_enforcement(wanted);
+        self.places().get(&wanted.name).is_some_and(is)
     }
 
     /// Puts one policy into its place.
