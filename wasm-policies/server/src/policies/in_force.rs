@@ -280,9 +280,9 @@ impl Policies {
         }))
         .await;
         wanted.iter().for_each(|one| self.observe(one));
-        // Last: a policy that took another's part is in force by now.
+        // Last: a policy that took another's part is in force by now. One that has come meanwhile is closed, and stays so.
         let in_place: BTreeSet<String> = self.registry.slots().keys().chain(self.places().keys()).cloned().collect();
-        let gone = in_place.into_iter().filter(|name| !wanted.iter().any(|one| one.name == *name));
+        let gone = in_place.into_iter().filter(|name| !self.is_wanted(name));
         for name in gone {
             self.registry.remove(&name);
             self.places().remove(&name);
