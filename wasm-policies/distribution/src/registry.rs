@@ -22,6 +22,8 @@ use crate::trust::Trust;
 pub(crate) const MOST_OF_A_MANIFEST: usize = 256 << 10;
 /// Bytes of the largest payload of a signature: all that are looked at fit into one object of a hub.
 const MOST_OF_A_PAYLOAD: usize = 8 << 10;
+/// Bytes of a signature in base64; one by a key of a kind that is known has at most 144.
+const MOST_OF_A_PROOF: usize = 512;
 
 /// A repository of a registry.
 pub struct Registry {
@@ -120,6 +122,7 @@ impl Registry {
         let payloads = layers.iter().rev().filter(|layer| layer.media_type == PAYLOAD);
         for layer in payloads.take(MAX_SIGNATURES) {
             let proof = layer.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION));
+            let proof = proof.filter(|proof| proof.len() <= MOST_OF_A_PROOF);
             let (Some(proof), Some(digest)) = (proof, Digest::parse(&layer.digest)) else { continue };
             match self.blob(&digest, MOST_OF_A_PAYLOAD, &what).await {
                 Ok(payload) => found.push(Signature::new(&payload, proof)),

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster};
 use kube::{Client, Config};
+use ocm_core::redact::{HIDDEN, redact};
 use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_net::proxy::{self, Origin, Proxy, UnusableProxy};
 use ocm_net::{Vantage, Way};
@@ -218,10 +219,24 @@ fn config(
 /// The address of a server, which has to say how it is reached.
 fn address(server: Option<&str>, unusable: Unusable<'_>) -> Result<Uri, Failure> {
     let server = server.filter(|server| !server.is_empty()).ok_or_else(|| unusable(&"its cluster has no server"))?;
-    let url: Uri = server.parse().map_err(|error| unusable(&format!("{server:?} is not a URL: {error}")))?;
+    let shown = without_credentials(server);
+    let url: Uri = server.parse().map_err(|error| unusable(&format!("{shown:?} is not a URL: {error}")))?;
+    // They would be told wherever the server is, and written to what joins it.
+    if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        let failure = unusable(&format!("its server {shown:?} holds credentials"));
+        return Err(failure.hint("write it as https://HOST:PORT, and the credentials to the kubeconfig's user"));
+    }
     match url.scheme_str() {
         Some("https" | "http") => Ok(url),
-        _ => Err(unusable(&format!("its server {server:?} does not begin with https://"))),
+        _ => Err(unusable(&format!("its server {shown:?} does not begin with https://"))),
+    }
+}
+
+/// A server as it may be told: it may hold credentials without a scheme, too.
+fn without_credentials(server: &str) -> String {
+    match server.rsplit_once('@') {
+        Some((_, host)) if !server.contains("://") => format!("{HIDDEN}@{host}"),
+        _ => redact(server),
     }
 }
 

@@ -37,6 +37,13 @@ const NOT_FETCHED: &str = "the policy controller has not fetched its module yet;
 /// After how long a module that could not be loaded is tried again: compiling costs time, and what failed may have been
 /// the machine.
 const RETRY: Duration = Duration::from_secs(60);
+/// How often that doubles for a module that fails again and again.
+const DOUBLED: u32 = 4;
+
+/// After how long what failed so often is tried again.
+fn retry(failures: u32) -> Duration {
+    RETRY * 2u32.pow(failures.saturating_sub(1).min(DOUBLED))
+}
 
 /// The policies of a hub.
 pub struct Policies {
@@ -62,8 +69,10 @@ pub struct Policies {
 
 /// What was put into a place.
 struct Place {
-    /// What is in force, or was tried in vain, and when: the same is not tried again, or not before [`RETRY`].
+    /// What is in force, or was tried in vain, and when: the same is not tried again, or not before [`retry`].
     tried: Option<(Tried, Instant)>,
+    /// How often in a row that was in vain.
+    failures: u32,
     /// What was wanted last.
     wanted: Wanted,
     /// Of the policy that is in force, or was to be the first.
@@ -73,11 +82,13 @@ struct Place {
     proposed: Option<Proposed>,
 }
 
-/// A candidate that was loaded, or not: the same is not loaded again, or not before [`RETRY`].
+/// A candidate that was loaded, or not: the same is not loaded again, or not before [`retry`].
 #[derive(Clone)]
 struct Proposed {
     tried: Tried,
     at: Instant,
+    /// How often in a row it was not.
+    failures: u32,
     result: Result<(), PolicyError>,
 }
 
@@ -86,7 +97,7 @@ impl Proposed {
     fn known(&self, policy: Option<&Arc<Policy>>) -> Option<Result<Arc<Policy>, PolicyError>> {
         match &self.result {
             Ok(()) => policy.cloned().map(Ok),
-            Err(error) => (self.at.elapsed() < RETRY).then(|| Err(error.clone())),
+            Err(error) => (self.at.elapsed() < retry(self.failures)).then(|| Err(error.clone())),
         }
     }
 }
@@ -100,8 +111,7 @@ impl Place {
     /// Whether there is nothing to be done for this, but for how much it counts.
     fn is_done(&self, now: &Tried) -> bool {
         let Some((before, at)) = &self.tried else { return false };
-        let same = before.sha256 == now.sha256 && before.wanted.is_but_for_enforcement(&now.wanted);
-        same && (self.state.failed.is_none() || at.elapsed() < RETRY)
+        before.is_same(now) && (self.state.failed.is_none() || at.elapsed() < retry(self.failures))
     }
 }
 
@@ -109,6 +119,13 @@ impl Place {
 struct Tried {
     sha256: String,
     wanted: Wanted,
+}
+
+impl Tried {
+    /// Whether the same was tried, but for how much it counts.
+    fn is_same(&self, other: &Self) -> bool {
+        self.sha256 == other.sha256 && self.wanted.is_but_for_enforcement(&other.wanted)
+    }
 }
 
 impl Policies {
@@ -402,6 +419,7 @@ impl Policies {
                 let state = State { sha256: Some(tried.sha256.clone()), kind, ..State::of(wanted) };
                 let place = Place {
                     tried: Some((tried, Instant::now())),
+                    failures: 0,
                     wanted: wanted.clone(),
                     uid: wanted.uid.clone(),
                     state,
@@ -524,10 +542,11 @@ impl Policies {
         let one = wanted.tried(candidate);
         let there = self.registry.slots().get(&wanted.name).and_then(|slot| slot.candidate.clone());
         let before = before.filter(|before| before.tried.wanted.is_but_for_enforcement(&one));
+        let failed = before.as_ref().map(|before| (before.tried.sha256.clone(), before.failures));
         let known = before.and_then(|before| Some((before.known(there.as_ref().map(|(policy, _)| policy))?, before)));
-        let (policy, tried, at) = match known {
+        let (policy, tried, at, failures) = match known {
             // A module that is always the same is not read again to see so. That it cannot be read now ends nothing.
-            Some((policy, before)) if one.source.is_fixed() => (policy, before.tried, before.at),
+            Some((policy, before)) if one.source.is_fixed() => (policy, before.tried, before.at, before.failures),
             known => {
                 let turn = self.turn().await;
                 let (module, sha256) = match self.module(&one).await {
@@ -536,11 +555,13 @@ impl Policies {
                 };
                 let tried = Tried { sha256, wanted: one };
                 match known.filter(|(_, before)| before.tried.sha256 == tried.sha256) {
-                    Some((policy, before)) => (policy, tried, before.at),
+                    Some((policy, before)) => (policy, tried, before.at, before.failures),
                     None => {
                         self.compare_anew(&wanted.name);
                         let loaded = self.load(module, &tried.wanted, turn).await;
-                        (loaded.map_err(|not| not.error), tried, Instant::now())
+                        let before = failed.filter(|(sha256, _)| *sha256 == tried.sha256);
+                        let failures = before.map_or(0, |(_, failures)| failures).saturating_add(1);
+                        (loaded.map_err(|not| not.error), tried, Instant::now(), failures)
                     }
                 }
             }
@@ -551,7 +572,9 @@ impl Policies {
             _ => self.registry.propose(&wanted.name, policy, share, Operations::Keep),
         });
         let sha256 = tried.sha256.clone();
-        (Some(Proposed { tried, at, result: result.clone() }), result.map(|()| sha256).map_err(NoModule::Error))
+        let failures = if result.is_ok() { 0 } else { failures };
+        let proposed = Proposed { tried, at, failures, result: result.clone() };
+        (Some(proposed), result.map(|()| sha256).map_err(NoModule::Error))
     }
 
     /// Notes why a policy is not in force as it is wanted.
@@ -569,9 +592,13 @@ impl Policies {
             // Nothing is in force but a refusal, which says why and counts as it is wanted.
             self.registry.close(&wanted.name, error, self.no_looser(&wanted.name, wanted.enforcement));
         }
+        let again = before.zip(tried.as_ref()).filter(|(before, now)| {
+            before.state.failed.is_some() && before.tried.as_ref().is_some_and(|(tried, _)| tried.is_same(now))
+        });
+        let failures = again.map_or(0, |(before, _)| before.failures).saturating_add(1);
         let tried = tried.map(|tried| (tried, Instant::now()));
         let state = State { sha256, kind, failed: Some(failed), ..State::of(wanted) };
-        let place = Place { tried, wanted: wanted.clone(), uid, state, proposed: None };
+        let place = Place { tried, failures, wanted: wanted.clone(), uid, state, proposed: None };
         places.insert(wanted.name.clone(), place);
     }
 
@@ -603,5 +630,33 @@ impl Policies {
             self.metrics.policies.get_or_create(&labels).set(1);
         }
         self.metrics.failed_policies.set(i64::try_from(self.failed().len()).unwrap_or(i64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_fails_again_and_again_is_tried_less_and_less_often() {
+        let minutes: Vec<u64> = [0, 1, 2, 3, 4, 5, 6, u32::MAX].map(|times| retry(times).as_secs() / 60).into();
+        assert_eq!(minutes, [1, 1, 2, 4, 8, 16, 16, 16]);
+        let policy = json!({"metadata": {"name": "p"}, "spec": {"module": {"builtin": "x"}}});
+        let wanted = Wanted::of(&serde_json::from_value(policy).unwrap());
+        let tried = |sha256: &str| Tried { sha256: sha256.to_owned(), wanted: wanted.clone() };
+        let place = |failures: u32, seconds: u64| Place {
+            tried: Instant::now().checked_sub(Duration::from_secs(seconds)).map(|at| (tried("a"), at)),
+            failures,
+            wanted: wanted.clone(),
+            uid: None,
+            state: State { failed: Some("why".to_owned()), ..State::of(&wanted) },
+            proposed: None,
+        };
+        assert!(place(1, 50).is_done(&tried("a")) && !place(1, 70).is_done(&tried("a")));
+        assert!(place(2, 70).is_done(&tried("a")) && !place(2, 130).is_done(&tried("a")));
+        // Another module is no repetition.
+        assert!(!place(2, 70).is_done(&tried("b")));
     }
 }

@@ -213,18 +213,20 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
     }
     // The certificate is made for what stands there, so the port does not.
     let host = expose::typed(options)?.map(|(host, _)| host);
-    let usual = match (options.expose_grpc, &host) {
-        (Some(GrpcExposure::LoadBalancer), None) => GrpcEndpoint::LoadBalancer,
-        _ => GrpcEndpoint::default(),
-    };
     let of_grpc = |entry: &&Value| entry["protocol"] == "grpc" && entry.get("usage").is_none();
     let there = exposed.and_then(Value::as_array).into_iter().flatten().find(of_grpc);
     let there: Option<Endpoint> = there.and_then(|entry| serde_json::from_value(entry["grpc"].clone()).ok());
+    let usual = match (options.expose_grpc, &host, &there) {
+        (Some(GrpcExposure::LoadBalancer), None, _) => GrpcEndpoint::LoadBalancer,
+        // Another name is no other type.
+        (None, _, Some(there)) if there.type_ == EndpointType::LoadBalancer => GrpcEndpoint::LoadBalancer,
+        _ => GrpcEndpoint::default(),
+    };
     let there = there.unwrap_or_default();
+    // What somebody has chosen beside a name goes with the name.
     let endpoint = match (options.grpc_endpoint.unwrap_or(usual), host) {
         (GrpcEndpoint::Hostname, Some(host)) => Endpoint {
             type_: EndpointType::Hostname,
-            // What somebody has chosen beside the name goes with the name.
             hostname: Some(match there.hostname.filter(|there| there.host == host) {
                 Some(there) => there,
                 None => HostnameConfig { host, ca_bundle: None },
@@ -236,7 +238,11 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
         }
         (GrpcEndpoint::LoadBalancer, host) => Endpoint {
             type_: EndpointType::LoadBalancer,
-            load_balancer: host.map(|host| LoadBalancerConfig { host: Some(host), ca_bundle: None }),
+            load_balancer: match (there.load_balancer, host) {
+                (there, None) => there,
+                (Some(there), Some(host)) if there.host.as_ref() == Some(&host) => Some(there),
+                (_, Some(host)) => Some(LoadBalancerConfig { host: Some(host), ca_bundle: None }),
+            },
             ..Endpoint::default()
         },
     };

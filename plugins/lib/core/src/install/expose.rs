@@ -161,6 +161,30 @@ mod tests {
     }
 
     #[test]
+    fn another_name_of_a_load_balancer_leaves_it_one() {
+        let balancer = |settings: Value| json!({"type": "loadBalancer", "loadBalancer": settings});
+        let at = |exposure: &Value| {
+            let (mut manager, _) = found(&options(None, Some(GrpcExposure::LoadBalancer)), &Live::default());
+            *manager.pointer_mut(EXPOSURE).unwrap() = exposure.clone();
+            Live { cluster_manager: Some(manager), ..Live::default() }
+        };
+        let exposed = |options: &Options, live: &Live| found(options, live).0.pointer(EXPOSURE).unwrap().clone();
+        let live = at(&balancer(json!({"host": "hub.example", "caBundle": "Y2E="})));
+        let (same, other) = (options(Some("hub.example:443"), None), options(Some("other.example"), None));
+        assert_eq!(exposed(&same, &live), balancer(json!({"host": "hub.example", "caBundle": "Y2E="})));
+        assert_eq!(exposed(&other, &live), balancer(json!({"host": "other.example"})));
+        assert_eq!(exposed(&other, &at(&json!({"type": "loadBalancer"}))), balancer(json!({"host": "other.example"})));
+        // The type alone keeps the name, and another one that is typed is another one.
+        let type_ = |type_| Options { grpc_endpoint: Some(type_), ..options(None, None) };
+        let kept = exposed(&type_(GrpcEndpoint::LoadBalancer), &live);
+        assert_eq!(kept, balancer(json!({"host": "hub.example", "caBundle": "Y2E="})));
+        let typed = Options { grpc_server: Some("hub.example".to_owned()), ..type_(GrpcEndpoint::Hostname) };
+        assert_eq!(exposed(&typed, &live), json!({"type": "hostname", "hostname": {"host": "hub.example"}}));
+        let node = exposed(&options(Some("10.0.0.1"), Some(GrpcExposure::NodePort)), &live);
+        assert_eq!(node, json!({"type": "hostname", "hostname": {"host": "10.0.0.1"}}));
+    }
+
+    #[test]
     fn what_is_exposed_has_a_driver_and_a_host() {
         let node = Some(GrpcExposure::NodePort);
         let without = Options { expose_grpc: node, ..Options::default() };
