@@ -1,6 +1,7 @@
 //! Lists of clusters and requests with where they stand, once or as they change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
@@ -17,6 +18,7 @@ use ocm_core::phase::{Standing, standing};
 use ocm_core::shell::shell;
 use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
+use tokio::time::Instant;
 
 use crate::registry::{self, OfHub, REQUESTS_PAGE, noted, noted_of};
 pub use crate::watch::Changed;
@@ -135,6 +137,10 @@ pub async fn clusters(hub: &Cluster, names: &[String], selector: Option<&str>) -
 
 /// What is told where nobody can read until when it is.
 const UNKNOWN: &str = "unknown";
+/// How old may be what the hub says of users when a request of one comes who has not asked before.
+const NEW_USER: Duration = Duration::from_secs(1);
+/// The same of one who has: there is a binding for every cluster, and all are read.
+const KNOWN_USER: Duration = Duration::from_secs(30);
 
 /// Adds what the policy controller has noted of the names of clusters whose agents have not joined. Returns why that may not
 /// be read, in a sentence, where the hub has it.
@@ -270,19 +276,21 @@ pub fn watch_requests(
         (Request::read(object), kept)
     };
     let seen = changes(hub, config, now, gone);
-    // What the hub says of a user is read when the first request of theirs is seen.
-    let begin = (Box::pin(seen), Settings::default(), BTreeSet::new());
-    stream::unfold(begin, async move |(mut seen, mut settings, mut asked)| {
+    let begin = (Box::pin(seen), Settings::default(), BTreeSet::new(), None);
+    stream::unfold(begin, async move |(mut seen, mut settings, mut asked, mut read)| {
         let change = seen.next().await?;
         if let Ok(Changed::Now((request, _))) = &change
             && bootstrap::needs_binding(request)
-            && asked.insert(request.asked_by().to_owned())
-            && let Ok(accounts) = registry::bound_accounts(hub, [request]).await
         {
-            settings.requesters = accounts;
+            let fresh = if asked.insert(request.asked_by().to_owned()) { NEW_USER } else { KNOWN_USER };
+            if read.is_none_or(|at: Instant| at.elapsed() >= fresh)
+                && let Ok(accounts) = registry::bound_accounts(hub, [request]).await
+            {
+                (settings.requesters, read) = (accounts, Some(Instant::now()));
+            }
         }
         let row = |(request, object)| RequestRow::of(object, request, &settings);
         let change = change.map(|change| change.map(row, row));
-        Some((change, (seen, settings, asked)))
+        Some((change, (seen, settings, asked, read)))
     })
 }

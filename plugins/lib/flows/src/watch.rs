@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use kube::Api;
 use kube::runtime::WatchStreamExt as _;
@@ -57,6 +58,26 @@ where
             Err(error) => known.lose(error, &label).into_iter().collect(),
         };
         futures::stream::iter(found.into_iter().map(move |change| change.map(|change| change.map(now, |gone| gone))))
+    })
+}
+
+/// Several watches as one: that the hub is lost, or back, is told once for all of them, and [`Changed::Listed`] when each has told
+/// all that there is.
+pub(crate) fn together<T, G>(
+    watches: Vec<BoxStream<'_, Result<Changed<T, G>, Failure>>>,
+) -> impl Stream<Item = Result<Changed<T, G>, Failure>> {
+    let number = watches.len();
+    let (mut listed, mut lost) = (BTreeSet::new(), BTreeSet::new());
+    let of = |(watch, changes): (usize, BoxStream<'_, _>)| changes.map(move |change| (watch, change));
+    let all = futures::stream::select_all(watches.into_iter().enumerate().map(of));
+    all.filter_map(move |(watch, change)| {
+        let tells = match &change {
+            Ok(Changed::Listed) => listed.insert(watch) && listed.len() == number,
+            Ok(Changed::Lost(_)) => lost.insert(watch) && lost.len() == 1,
+            Ok(Changed::Back) => lost.remove(&watch) && lost.is_empty(),
+            Ok(Changed::Now(_) | Changed::Gone(_)) | Err(_) => true,
+        };
+        std::future::ready(tells.then_some(change))
     })
 }
 
@@ -154,4 +175,36 @@ impl<K: kube::Resource, G> Known<K, G> {
 fn name_of(object: &impl kube::Resource) -> String {
     let (namespace, name) = (object.meta().namespace.as_deref(), object.meta().name.as_deref().unwrap_or_default());
     namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn several_watches_tell_as_one() {
+        let lost = || Ok(Changed::Lost(Failure::other("away")));
+        let watch = |changes: Vec<Result<Changed<u8, u8>, Failure>>| futures::stream::iter(changes).boxed();
+        let found: Vec<_> = together(vec![
+            watch(vec![Ok(Changed::Now(1)), Ok(Changed::Listed), lost(), Ok(Changed::Back), Ok(Changed::Gone(1))]),
+            watch(vec![Ok(Changed::Now(2)), Ok(Changed::Listed), lost(), Ok(Changed::Back), Err(Failure::other("no"))]),
+        ])
+        .map(|change| match change {
+            Ok(Changed::Now(one)) => format!("+{one}"),
+            Ok(Changed::Gone(one)) => format!("-{one}"),
+            Ok(Changed::Listed) => "listed".to_owned(),
+            Ok(Changed::Lost(_)) => "lost".to_owned(),
+            Ok(Changed::Back) => "back".to_owned(),
+            Err(_) => "ended".to_owned(),
+        })
+        .collect()
+        .await;
+        let at = |word: &str| found.iter().position(|one| one == word).expect(word);
+        let times = |word: &str| found.iter().filter(|one| *one == word).count();
+        for word in ["listed", "lost", "back"] {
+            assert_eq!(times(word), 1, "{found:?}");
+        }
+        assert!(at("+1").max(at("+2")) < at("listed") && at("lost") < at("back"), "{found:?}");
+        assert!(found.contains(&"-1".to_owned()) && found.contains(&"ended".to_owned()), "{found:?}");
+    }
 }

@@ -1,5 +1,7 @@
 //! Lists of what a hub brings to managed clusters: works and add-ons, once or as they change.
 
+use std::collections::BTreeSet;
+
 use futures::{Stream, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::Api;
@@ -14,10 +16,12 @@ use crate::cluster_sets::scoped;
 use crate::get::{unknown_name, watched};
 use crate::observe::registration::not_a_hub;
 use crate::registry;
-use crate::watch::{Changed, changes_in};
+use crate::watch::{Changed, changes_in, together};
 
 /// How many clusters are asked about at once.
 const AT_ONCE: usize = 8;
+/// How many clusters are watched each on its own, which needs rights in their namespaces alone; of more, the whole hub is.
+const WATCHES: usize = 32;
 
 /// Which of them.
 #[derive(Clone, Debug, Default)]
@@ -162,18 +166,18 @@ pub fn watch_deliveries<K: Delivery>(
     wanted: Wanted,
 ) -> impl Stream<Item = Result<Changed<DeliveryRow<K>>, Failure>> {
     let config = watched(&wanted.names, wanted.selector.as_deref());
-    // Who may look at one cluster may watch it.
-    let only = match wanted.clusters.as_slice() {
-        [only] => Some(only.as_str()),
-        _ => None,
+    // Who may look at some clusters may watch these.
+    let clusters: BTreeSet<&str> = wanted.clusters.iter().map(String::as_str).collect();
+    let scopes: Vec<Option<&str>> = match clusters.len() {
+        1..=WATCHES => clusters.into_iter().map(Some).collect(),
+        _ => vec![None],
     };
-    let api = scoped(hub, only);
-    changes_in(hub, api, config, DeliveryRow::<K>::of, |object| DeliveryRow::of(object.clone())).try_filter(
-        move |change| {
-            std::future::ready(match change {
-                Changed::Now(row) | Changed::Gone(row) => wanted.is(row.cluster(), row.name()),
-                Changed::Listed | Changed::Lost(_) | Changed::Back => true,
-            })
-        },
-    )
+    let of = |object: &K| DeliveryRow::of(object.clone());
+    let watch = |scope| changes_in(hub, scoped(hub, scope), config.clone(), DeliveryRow::<K>::of, of).boxed();
+    together(scopes.into_iter().map(watch).collect()).try_filter(move |change| {
+        std::future::ready(match change {
+            Changed::Now(row) | Changed::Gone(row) => wanted.is(row.cluster(), row.name()),
+            Changed::Listed | Changed::Lost(_) | Changed::Back => true,
+        })
+    })
 }
