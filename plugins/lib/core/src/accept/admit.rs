@@ -4,24 +4,24 @@ use jiff::Timestamp;
 use ocm_rules::claim;
 use ocm_rules::cluster as content;
 
-use super::decide::{Case, Chosen};
+use super::case::{Case, Chosen};
 use super::outcome::{Decision, Help, Refusal};
 use crate::csr::{Code, Violation};
 use crate::registration;
 
-impl Case<'_> {
-    /// What still keeps a cluster out that would be let in, or be given its first certificate.
-    pub(super) fn admit(&self, decision: Decision) -> Decision {
-        let Decision::Act { accept, .. } = decision else { return decision };
-        let refusal = match self.options.chosen {
-            Chosen::InBulk => self.in_bulk(accept),
-            Chosen::ByName => None,
-        };
-        // Whose agent has joined was let in with what it has.
-        let refusal = refusal.or_else(|| if self.holder.joined { None } else { self.unjoined() });
-        refusal.map_or(decision, Decision::from)
-    }
+/// What still keeps a cluster out that would be let in, or be given its first certificate.
+pub(super) fn admit(case: &Case<'_>, decision: Decision) -> Decision {
+    let Decision::Act { accept, .. } = decision else { return decision };
+    let refusal = match case.options.chosen {
+        Chosen::InBulk => case.in_bulk(accept),
+        Chosen::ByName => None,
+    };
+    // Whose agent has joined was let in with what it has.
+    let refusal = refusal.or_else(|| if case.holder.joined { None } else { case.unjoined() });
+    refusal.map_or(decision, Decision::from)
+}
 
+impl Case<'_> {
     /// What only somebody who names the cluster may do.
     fn in_bulk(&self, accept: bool) -> Option<Refusal> {
         let standing = if accept { claim::standing(Some(&self.holder)) } else { None };

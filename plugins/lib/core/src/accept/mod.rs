@@ -9,13 +9,15 @@
 
 mod admit;
 mod approval;
+mod case;
 mod decide;
 mod noted;
 mod outcome;
 mod why;
 
 pub use approval::{Approver, Terms, Word, WrongGroups, another_requester, word};
-pub use decide::{Chosen, Found, Options, decide, wrong};
+pub use case::{Chosen, Found, Options};
+pub use decide::{decide, wrong};
 pub use noted::{last_end, noted};
 pub use outcome::{Decision, Help, Refusal};
 pub use why::{Judged, Part, Way, judged, overriding, way};

@@ -1,6 +1,7 @@
 //! Why a decision is what it is: everything that is in a cluster's way, and what each of its requests is to the decision.
 
-use super::decide::{Chosen, Found, Options, decide, settings};
+use super::case::{Chosen, Found, Options, settings};
+use super::decide::decide;
 use super::outcome::{Decision, Help, Refusal};
 use crate::csr::{Request, Violation};
 
