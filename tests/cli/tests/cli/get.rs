@@ -105,6 +105,30 @@ fn a_server_that_is_away_is_told_once_and_not_besieged() {
 }
 
 #[test]
+fn a_server_that_ends_watches_at_once_is_not_besieged() {
+    const WATCHES: usize = 5;
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let seen = times.clone();
+    let server = Server::start(move |_, asked| match is_watch(asked) {
+        true => {
+            let mut times = seen.lock().expect("nobody panics");
+            times.push(Instant::now());
+            if times.len() < WATCHES { Reply::Lines(Vec::new()) } else { status(403, "Forbidden") }
+        }
+        false => list(&[cluster("c1", "1", false)]),
+    });
+    let run = watch(&server, &["--no-headers"]);
+    let times = times.lock().expect("nobody panics").clone();
+    let pauses: Vec<Duration> = times.windows(2).map(|pair| pair[1].duration_since(pair[0])).collect();
+    let least = [100, 200, 400, 800].map(Duration::from_millis);
+    assert!(
+        pauses.len() == least.len() && pauses.iter().zip(least).all(|(pause, least)| *pause >= least),
+        "{pauses:?}"
+    );
+    assert!(run.exit == 1 && run.stdout.lines().count() == 1, "{run}");
+}
+
+#[test]
 fn a_name_is_read_alone() {
     let server = Server::start(|_, asked| match asked.line.strip_prefix("GET ") {
         Some(line) if line == format!("{PATH}/c1") => Reply::Json(200, cluster("c1", "1", true).to_string()),
