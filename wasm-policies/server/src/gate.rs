@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::evidence::Knowledge;
 use crate::log::DecisionLog;
 use crate::metrics::{Metrics, mode, word};
-use crate::policies::{Objection, Policies, acceptance, is_accepted_at_once};
+use crate::policies::{Objection, Policies, beside, is_accepted_at_once};
 
 /// Kept of the time that the API server waits, for the way back.
 const WAY_BACK: Duration = Duration::from_millis(200);
@@ -213,13 +213,13 @@ impl Gate {
             asked.stage = Some(stage);
             asked.set_by_policies = edits::values(&wanted);
         }
-        let also = (stage == Stage::Validating && is_accepted_at_once(&asked)).then(|| acceptance(&asked));
+        let also = (stage == Stage::Validating).then(|| beside(&asked)).flatten();
         let by_the_hub = (stage == Stage::Validating && self.policies.joins_by_the_hub(&asked)).then(|| asked.clone());
         let mut made = evaluate(self.policies.registry(), asked, &*self.knowledge, deadline);
         let mut passed_over = self.break_glass(&mut made);
         let mut refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
         // Where policies were asked twice, one of both answers, and tells what the other one has to tell.
-        let (mut beside, mut unjudged) = (None, None);
+        let (mut other, mut unjudged) = (None, None);
         if let Some(also) = also.filter(|_| !refused) {
             let mut second = evaluate(self.policies.registry(), also, &*self.knowledge, deadline);
             passed_over |= self.break_glass(&mut second);
@@ -228,7 +228,7 @@ impl Gate {
                 std::mem::swap(&mut made, &mut second);
             }
             made.answer.tell_also(&second.answer);
-            beside = Some(second);
+            other = Some(second);
         }
         let mut is_measured = false;
         if let Some(request) = by_the_hub.filter(|_| !refused) {
@@ -237,7 +237,7 @@ impl Gate {
                 Err(Objection::Policies(judged)) => {
                     let first = std::mem::replace(&mut made, *judged);
                     made.answer.tell_also(&first.answer);
-                    (beside, refused, is_measured) = (Some(first), true, true);
+                    (other, refused, is_measured) = (Some(first), true, true);
                 }
                 Err(Objection::Unknown(why)) => {
                     unjudged = Some(format!("policies decide whether it joins, and cannot yet: {why}"));
@@ -259,7 +259,7 @@ impl Gate {
             self.metrics.break_glass_admissions.inc();
         }
         // Joins were measured when they were asked about.
-        beside.iter().chain((!is_measured).then_some(&made)).for_each(|made| self.metrics.measure(made));
+        other.iter().chain((!is_measured).then_some(&made)).for_each(|made| self.metrics.measure(made));
         let made = Box::new(made);
         let decided = match unjudged {
             Some(why) => Decided::Unjudged(made, why),

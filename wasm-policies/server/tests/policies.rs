@@ -369,6 +369,31 @@ async fn whoever_creates_a_cluster_as_accepted_accepts_it() {
     assert!(as_accepted("dev-1").unwrap().contains("denied by policy names"));
 }
 
+#[tokio::test]
+async fn whoever_accepts_a_cluster_and_changes_it_in_the_same_write_changes_it() {
+    let parts = support::parts();
+    parts.policies.apply(&[asked_about("update")]).await;
+    let written = |user: &str, pointer: &str, value: Value| {
+        let mut write: Value = serde_json::from_str(&acceptance(user)).unwrap();
+        let request = &mut write["request"];
+        for object in ["object", "oldObject"] {
+            request[object]["metadata"] = json!({"name": "dev-1", "resourceVersion": object});
+        }
+        *request["object"].pointer_mut(pointer).unwrap() = value;
+        refused_review(&parts, &write.to_string())
+    };
+    let refuses = |said: Option<String>| said.is_some_and(|said| said.contains("denied by policy names"));
+    assert_eq!(written("alice", "/spec", json!({"hubAcceptsClient": true})), None);
+    let moved = json!({"name": "dev-1", "labels": {"cluster.open-cluster-management.io/clusterset": "prod"}});
+    assert!(refuses(written("alice", "/metadata", moved.clone())));
+    assert!(refuses(written("alice", "/spec", json!({"hubAcceptsClient": true, "leaseDurationSeconds": 7}))));
+    // As in any other write, what the hub's controllers change is theirs, and what the policy controller changes is the policies'.
+    for controller in [HUB, "system:serviceaccount:ocm-policy-engine:ocm-policy-controller"] {
+        assert_eq!(written(controller, "/metadata", moved.clone()), None);
+    }
+    assert!(refuses(written("system:serviceaccount:ocm-policy-engine:other", "/metadata", moved)));
+}
+
 /// The review of a cluster that is created as accepted.
 fn created_as_accepted(name: &str) -> String {
     let mut created: Value = serde_json::from_str(&review(name)).unwrap();

@@ -4,10 +4,13 @@
 use std::sync::Arc;
 
 use ocm_api::names::identity::REGISTRATION_CONTROLLER_USER;
+use ocm_api::names::namespaces;
+use ocm_core::policy_engine;
 use ocm_policy_abi::{Csr, Operation, Request};
 use ocm_policy_engine::{Deadline, Final, Policy, PolicyError};
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Combined, Mode};
+use serde_json::Value;
 
 use super::Policies;
 
@@ -105,11 +108,39 @@ pub(crate) fn is_accepted_at_once(request: &Request<'_>) -> bool {
     request.operation == Operation::Create && request.cluster.as_ref().is_some_and(|cluster| cluster.accepted)
 }
 
-/// What whoever creates a cluster as accepted does besides: it is accepted. The hub has no such cluster yet.
-pub(crate) fn acceptance(created: &Request<'static>) -> Request<'static> {
-    let mut asked = Request { operation: Operation::Accept, ..created.clone() };
-    if let Some(cluster) = &mut asked.cluster {
-        cluster.uid = None;
+/// What whoever makes a request does besides, as a question of its own: who creates a cluster as accepted accepts it, and who changes
+/// it in the write that accepts it changes it. Of the latter, what the hub's controllers write is not asked about, as in any other
+/// write of theirs, and what the policy controller writes is what policies want.
+pub(crate) fn beside(request: &Request<'static>) -> Option<Request<'static>> {
+    if is_accepted_at_once(request) {
+        // The hub has no such cluster yet.
+        let mut asked = Request { operation: Operation::Accept, ..request.clone() };
+        if let Some(cluster) = &mut asked.cluster {
+            cluster.uid = None;
+        }
+        return Some(asked);
     }
-    asked
+    let user = &*request.requester.username;
+    let changes = request.operation == Operation::Accept && changes_more(request) && !is_of_controllers(user);
+    changes.then(|| Request { operation: Operation::Update, ..request.clone() })
+}
+
+/// Whether a write changes more of a cluster than that it is accepted: what [`ocm_core::policy_engine`] has the webhook asked about.
+fn changes_more(request: &Request<'_>) -> bool {
+    let (Some(new), Some(old)) = (&request.object, &request.previous_object) else { return false };
+    let metadata = ["labels", "annotations", "finalizers", "ownerReferences"];
+    let spec = |object: &Value| {
+        let mut spec = object.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+        spec.remove("hubAcceptsClient");
+        spec
+    };
+    let differs = |member: &&str| new["metadata"].get(member) != old["metadata"].get(member);
+    metadata.iter().any(differs) || spec(new) != spec(old)
+}
+
+/// The controllers of the hub and of Kubernetes, and the policy controller.
+fn is_of_controllers(user: &str) -> bool {
+    let of = |namespace: &str| user.strip_prefix("system:serviceaccount:")?.strip_prefix(namespace)?.strip_prefix(':');
+    let is_the_policys = of(policy_engine::NAMESPACE) == Some(policy_engine::CONTROLLER);
+    is_the_policys || is_the_hubs(user) || [namespaces::HUB, "kube-system"].into_iter().any(|one| of(one).is_some())
 }

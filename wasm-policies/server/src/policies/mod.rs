@@ -18,7 +18,7 @@ pub use self::decisions::Decisions;
 pub use self::follow::follow;
 pub use self::in_force::Policies;
 pub use self::let_in::Objection;
-pub(crate) use self::let_in::{acceptance, is_accepted_at_once};
+pub(crate) use self::let_in::{beside, is_accepted_at_once};
 pub use self::source::{Key, OfPolicy, Source};
 pub use self::state::{CandidateState, State, With};
 pub use self::wanted::{Candidate, Wanted};
