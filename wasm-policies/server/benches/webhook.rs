@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use guest::Guest;
 use ocm_policy_abi::Stage;
-use ocm_policy_engine::Cancellation;
+use ocm_policy_engine::Deadline;
 use ocm_policy_rules::Scope;
 use ocm_policy_server::{Bounds, Judge, Metrics, Review, Reviewed, Server, Source, Wanted};
 use rustls::pki_types::ServerName;
@@ -58,7 +58,7 @@ impl Judge for AllowAll {
         true
     }
 
-    fn review(self: Arc<Self>, body: &[u8], _: Stage, _: Option<&str>, _: &Cancellation) -> Review {
+    fn review(self: Arc<Self>, body: &[u8], _: Stage, _: &Deadline) -> Review {
         let review: Value = serde_json::from_slice(body).unwrap();
         let response = json!({"uid": review["request"]["uid"], "allowed": true});
         let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});

@@ -6,23 +6,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ocm_core::policy_engine;
 use ocm_policy_abi::{Decision, Operation, Request, Stage, Verdict};
-use ocm_policy_engine::{Cancellation, Comparison, Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
+use ocm_policy_engine::{Comparison, Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
 use ocm_policy_rules::edits;
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Answer, PolicyError};
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::evidence::Knowledge;
 use crate::log::DecisionLog;
 use crate::metrics::{Metrics, mode, word};
+use crate::parsed;
 use crate::policies::{Objection, Policies, beside, is_accepted_at_once};
-
-/// Kept of the time that the API server waits, for the way back.
-const WAY_BACK: Duration = Duration::from_millis(200);
-/// The API server's own limits of that time, in seconds (`timeoutSeconds` of a webhook), and what holds without.
-const SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
-const USUAL_SECONDS: u64 = 10;
 
 /// How long a line about a refusal waits for a reader of the log.
 const LOG_WAITS: Duration = Duration::from_secs(1);
@@ -40,10 +35,8 @@ pub trait Judge: Send + Sync {
     /// Whether it knows what to answer by. Before that nobody objects to anything, which is no answer.
     fn is_open(&self) -> bool;
 
-    /// Answers one review. `timeout` is what the API server says in the query of the URL, `10s` for instance. When the work
-    /// is cancelled nobody waits for the answer any more.
-    fn review(self: Arc<Self>, body: &[u8], stage: Stage, timeout: Option<&str>, cancellation: &Cancellation)
-    -> Review;
+    /// Answers one review, for as long as somebody waits for the answer.
+    fn review(self: Arc<Self>, body: &[u8], stage: Stage, deadline: &Deadline) -> Review;
 
     /// Writes down what was decided, when the answer is on its way.
     fn note(&self, _: &Decided, _: Stage) {}
@@ -105,6 +98,18 @@ impl Decided {
     }
 }
 
+/// What the answer to a review needs of it.
+#[derive(Deserialize)]
+struct Named {
+    request: Uid,
+}
+
+#[derive(Deserialize)]
+struct Uid {
+    #[serde(default)]
+    uid: String,
+}
+
 /// A request that cannot be read, as far as it can.
 pub struct Unread {
     at: Timestamp,
@@ -153,24 +158,39 @@ impl Gate {
 
     /// What is asked, or the answer to what cannot be read.
     fn read(&self, body: &[u8], stage: Stage) -> Result<Request<'static>, Reviewed> {
-        let bad = |why: &str| Reviewed { status: 400, body: why.as_bytes().to_vec(), decided: None };
-        let review: Value =
-            serde_json::from_slice(body).map_err(|error| bad(&format!("the body is no JSON: {error}\n")))?;
+        let bad = |why: &str| {
+            self.metrics.count(UNREADABLE, 400);
+            Reviewed { status: 400, body: why.as_bytes().to_vec(), decided: None }
+        };
+        let is_no_json = |error| bad(&format!("the body is no JSON: {error}\n"));
+        if parsed::size(body) > parsed::MOST {
+            let named: Named = serde_json::from_slice(body).map_err(is_no_json)?;
+            return Err(self.unreadable(&json!({"uid": named.request.uid}), "it is of too many parts"));
+        }
+        let mut review: Value = serde_json::from_slice(body).map_err(is_no_json)?;
         let request = review::request_of(&review).map_err(|error| bad(&format!("the body is no review: {error}\n")))?;
         let asking = Asking {
             now: Timestamp::now().as_millisecond(),
-            wants_object: true,
             stage: Some(stage),
             carries_out: self.has_controller,
             ..Asking::default()
         };
-        review::from_admission(request, &asking).map(Request::into_owned).map_err(|error| {
-            let uid = request.get("uid").and_then(Value::as_str).unwrap_or_default();
-            self.metrics.count(UNREADABLE, 403);
-            let why = format!("the review cannot be read: {error}");
-            let answer = review::refusal(uid, &why);
-            answered(&answer, Some(Decided::Unread(Box::new(Unread::new(request, &why)))))
-        })
+        let read = review::from_admission(request, &asking).map(Request::into_owned);
+        let mut asked = read.map_err(|error| self.unreadable(request, &error.to_string()))?;
+        // Whole objects are moved: they may be large.
+        let mut object =
+            |name: &str| Some(review.get_mut("request")?.get_mut(name)?.take()).filter(|one| !one.is_null());
+        (asked.object, asked.previous_object) = (object("object"), object("oldObject"));
+        Ok(asked)
+    }
+
+    /// The answer to a request that cannot be read.
+    fn unreadable(&self, request: &Value, why: &str) -> Reviewed {
+        let uid = request.get("uid").and_then(Value::as_str).unwrap_or_default();
+        self.metrics.count(UNREADABLE, 403);
+        let why = format!("the review cannot be read: {why}");
+        let answer = review::refusal(uid, &why);
+        answered(&answer, Some(Decided::Unread(Box::new(Unread::new(request, &why)))))
     }
 
     /// Whether deciding may take long: evidence about what is approved or accepted is waited for, and so are policies that
@@ -274,14 +294,7 @@ impl Judge for Gate {
         self.policies.is_complete()
     }
 
-    fn review(
-        self: Arc<Self>,
-        body: &[u8],
-        stage: Stage,
-        timeout: Option<&str>,
-        cancellation: &Cancellation,
-    ) -> Review {
-        let deadline = Deadline::after(time(timeout)).or_cancelled(cancellation);
+    fn review(self: Arc<Self>, body: &[u8], stage: Stage, deadline: &Deadline) -> Review {
         let asked = match self.read(body, stage) {
             Ok(asked) => asked,
             Err(answer) => return Review::Answered(answer),
@@ -291,9 +304,10 @@ impl Judge for Gate {
             return Review::Answered(answered(&review::refusal(&asked.id, policy_engine::PROBE_SENTENCE), None));
         }
         if self.waits(&asked) {
+            let deadline = deadline.clone();
             return Review::Waits(Box::new(move || self.decide(asked, stage, &deadline)));
         }
-        Review::Answered(self.decide(asked, stage, &deadline))
+        Review::Answered(self.decide(asked, stage, deadline))
     }
 
     /// Lines about what passed may be lost when nobody reads them; all others are waited for, for a while.
@@ -335,12 +349,6 @@ fn is_plain(one: &Evaluated) -> bool {
 
 fn answered(review: &Value, decided: Option<Decided>) -> Reviewed {
     Reviewed { status: 200, body: review.to_string().into_bytes(), decided }
-}
-
-/// How long the work on an answer may take.
-fn time(timeout: Option<&str>) -> Duration {
-    let seconds = timeout.and_then(|text| text.strip_suffix('s')?.parse::<u64>().ok()).unwrap_or(USUAL_SECONDS);
-    Duration::from_secs(seconds.clamp(*SECONDS.start(), *SECONDS.end())).saturating_sub(WAY_BACK)
 }
 
 fn cut(text: &str) -> &str {
@@ -490,19 +498,5 @@ impl<'d> PolicyLine<'d> {
             fuel: outcome.fuel,
             micros: one.micros(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_answer_comes_before_the_api_server_gives_up() {
-        let millis = |said| time(said).as_millis();
-        assert_eq!(
-            [Some("3s"), Some("900s"), Some("0s"), Some("x"), None].map(millis),
-            [2800, 29_800, 800, 9800, 9800]
-        );
     }
 }

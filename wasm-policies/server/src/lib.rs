@@ -17,6 +17,7 @@ mod http;
 mod log;
 mod metrics;
 mod packed;
+mod parsed;
 mod policies;
 mod tls;
 pub mod watch;

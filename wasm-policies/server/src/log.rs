@@ -37,12 +37,16 @@ impl DecisionLog {
     pub fn add(&self, line: String, patience: Duration) -> bool {
         let mut lines = self.lines();
         let until = Instant::now() + patience;
-        while lines.waiting.len() >= self.most {
+        while lines.waiting.len() >= self.most && !lines.closed {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || lines.closed {
+            if left.is_zero() {
                 return false;
             }
             lines = self.less.wait_timeout(lines, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        // Nobody may read it any more.
+        if lines.closed {
+            return false;
         }
         lines.waiting.push_back(line);
         // Whoever takes them looks again before it rests.
@@ -111,6 +115,7 @@ mod tests {
         assert!(!log.add("two".to_owned(), Duration::from_millis(20)));
         assert!(begun.elapsed() >= Duration::from_millis(20));
         log.close();
+        assert!(!log.add("three".to_owned(), Duration::from_secs(30)));
         let mut written = Vec::new();
         log.write(|lines| written.extend(lines.clone()));
         assert_eq!(written, ["one"]);

@@ -76,6 +76,7 @@ pub struct Metrics {
     pub(crate) in_flight: Gauge,
     pub(crate) lost_lines: Counter,
     pub(crate) connections_given_up: Counter,
+    pub(crate) connections_turned_away: Counter,
     pub(crate) break_glass_admissions: Counter,
     pub(crate) certificate_ends: Gauge<f64, AtomicU64>,
     joins: Family<OfJoin, Counter>,
@@ -107,6 +108,7 @@ impl Default for Metrics {
             in_flight: Gauge::default(),
             lost_lines: Counter::default(),
             connections_given_up: Counter::default(),
+            connections_turned_away: Counter::default(),
             certificate_ends: Gauge::default(),
             joins: Family::default(),
             leader: Gauge::default(),
@@ -146,6 +148,11 @@ impl Default for Metrics {
             "connections_given_up",
             "Connections of reviews that were closed because others needed their places",
             metrics.connections_given_up.clone(),
+        );
+        registry.register(
+            "connections_turned_away",
+            "Connections of reviews for which there was no place",
+            metrics.connections_turned_away.clone(),
         );
         registry.register(
             "serving_certificate_expiry_seconds",

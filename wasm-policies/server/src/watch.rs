@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 /// Seconds after which the server ends a watch, and it is made again: so one that fell silent is noticed.
 const WATCH_SECONDS: u32 = 25;
+/// A watch of so long was ended by the server, as it was told to.
+const WHOLE: Duration = Duration::from_secs(WATCH_SECONDS as u64 - 1);
 /// How long a watch may be silent past its end.
 const SILENT: Duration = Duration::from_secs(30);
 /// Objects of a page: what is decoded at once.
@@ -154,8 +156,11 @@ async fn watch(
             let object = match tokio::time::timeout(SILENT, events.next()).await {
                 Err(_) => return Some(format!("the hub told nothing for {} seconds", SILENT.as_secs())),
                 Ok(None) => {
-                    // The server has told everything until it ended the watch.
-                    sink.take(Change::Confirmed);
+                    // The server has told everything until it ended the watch. One that ends early may have been cut off long before
+                    // that was seen, and the next one tells.
+                    if begun.elapsed() >= WHOLE {
+                        sink.take(Change::Confirmed);
+                    }
                     break;
                 }
                 Ok(Some(Err(error))) => return Some(explain(&error).to_string()),

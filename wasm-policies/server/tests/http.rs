@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ocm_policy_abi::Stage;
-use ocm_policy_engine::{Cancellation, Deadline, PolicyError};
+use ocm_policy_engine::{Deadline, PolicyError};
 use ocm_policy_server::{Bounds, Judge, Metrics, Policies, Review, Reviewed, Server};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
@@ -227,6 +227,26 @@ async fn bounds_are_kept_and_whoever_is_within_is_answered() {
     assert!(server.send("POST", "/v1/validate", &review("c1")).await.starts_with("HTTP/1.1 200 "));
 }
 
+#[tokio::test]
+async fn what_is_made_of_a_body_takes_room_and_what_would_be_too_large_is_refused() {
+    let maps = |number: usize| {
+        let mut review: Value = serde_json::from_str(&review("c1")).unwrap();
+        review["request"]["object"]["x"] = "MAPS".into();
+        review.to_string().replace("\"MAPS\"", &format!("[{}0]", r#"{"":0},"#.repeat(number)))
+    };
+    let server = start(Bounds { parsed: 8 << 20, ..Bounds::default() }).await;
+    server.policies.apply(&[]).await;
+    assert!(server.send("POST", "/v1/validate", maps(5_000)).await.starts_with("HTTP/1.1 200 "));
+    let said = server.send("POST", "/v1/validate", maps(20_000)).await;
+    assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1"), "{said}");
+    // A million of them would take most of the memory of a pod.
+    let server = start(Bounds::default()).await;
+    server.policies.apply(&[]).await;
+    let said = server.send("POST", "/v1/validate", maps(800_000)).await;
+    let refused = said.contains(r#""allowed":false"#) && said.contains(r#""uid":"7""#);
+    assert!(refused && said.contains("the review cannot be read: it is of too many parts"), "{said}");
+}
+
 /// Waits until the metrics of a server hold this.
 async fn until(server: &Running, metric: &str) {
     let begun = Instant::now();
@@ -244,7 +264,7 @@ impl Judge for Slow {
         true
     }
 
-    fn review(self: Arc<Self>, _: &[u8], _: Stage, _: Option<&str>, _: &Cancellation) -> Review {
+    fn review(self: Arc<Self>, _: &[u8], _: Stage, _: &Deadline) -> Review {
         Review::Waits(Box::new(move || {
             let _ = self.0.lock().unwrap().recv();
             Reviewed { status: 200, body: b"{}".to_vec(), decided: None }
@@ -363,8 +383,8 @@ impl Judge for Endless {
         true
     }
 
-    fn review(self: Arc<Self>, _: &[u8], _: Stage, _: Option<&str>, cancellation: &Cancellation) -> Review {
-        let deadline = Deadline::after(Duration::from_secs(30)).or_cancelled(cancellation);
+    fn review(self: Arc<Self>, _: &[u8], _: Stage, deadline: &Deadline) -> Review {
+        let deadline = deadline.clone();
         Review::Waits(Box::new(move || {
             let _ = self.0.send(deadline.check());
             while deadline.check().is_ok() {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
+mod following;
 mod modules;
 mod support;
 
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ocm_api::policy::HubPolicySpec;
 use ocm_policy_abi::Stage;
-use ocm_policy_engine::Cancellation;
+use ocm_policy_engine::{Cancellation, Deadline};
 use ocm_policy_rules::{Enforcement, Mode, OnError, Scope};
 use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Reviewed, Source, Wanted, With};
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ fn refused(parts: &Parts, name: &str) -> Option<String> {
 
 /// What is answered to a review, and what is left of it.
 fn reviewed(parts: &Parts, review: &str) -> Reviewed {
-    match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None, &Cancellation::default()) {
+    match parts.gate.clone().review(review.as_bytes(), Stage::Validating, &Deadline::NONE) {
         Review::Answered(reviewed) => reviewed,
         Review::Waits(rest) => rest(),
     }
@@ -65,7 +66,7 @@ fn counts(pattern: &str, mode: Mode) -> Wanted {
 
 /// Whether answering a review may take long.
 fn waits(parts: &Parts, review: &str) -> bool {
-    match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None, &Cancellation::default()) {
+    match parts.gate.clone().review(review.as_bytes(), Stage::Validating, &Deadline::NONE) {
         Review::Answered(_) => false,
         Review::Waits(rest) => {
             rest();
@@ -205,11 +206,10 @@ fn tries(pattern: &str, candidate: &str, share: u8) -> Wanted {
 
 /// Asks whether a cluster may be created, and has candidates say what they would have said; how many differ.
 fn compared(parts: &Parts, name: &str) -> usize {
-    let reviewed =
-        match parts.gate.clone().review(review(name).as_bytes(), Stage::Validating, None, &Cancellation::default()) {
-            Review::Answered(reviewed) => reviewed,
-            Review::Waits(rest) => rest(),
-        };
+    let reviewed = match parts.gate.clone().review(review(name).as_bytes(), Stage::Validating, &Deadline::NONE) {
+        Review::Answered(reviewed) => reviewed,
+        Review::Waits(rest) => rest(),
+    };
     parts.policies.compare(reviewed.decided.unwrap().made().unwrap()).len()
 }
 
@@ -372,7 +372,10 @@ async fn whoever_creates_a_cluster_as_accepted_accepts_it() {
 #[tokio::test]
 async fn whoever_accepts_a_cluster_and_changes_it_in_the_same_write_changes_it() {
     let parts = support::parts();
-    parts.policies.apply(&[asked_about("update")]).await;
+    let no_update = r#"{"rules": [{"name": "none", "operations": ["update"], "expression": "false", "message": "nothing is changed"}]}"#.to_owned();
+    let source = Source::Builtin("cel".to_owned());
+    parts.policies.apply(&[Wanted { source, settings: no_update, ..asked_about("update") }]).await;
+    assert_eq!(parts.policies.failed(), []);
     let written = |user: &str, pointer: &str, value: Value| {
         let mut write: Value = serde_json::from_str(&acceptance(user)).unwrap();
         let request = &mut write["request"];
@@ -382,7 +385,7 @@ async fn whoever_accepts_a_cluster_and_changes_it_in_the_same_write_changes_it()
         *request["object"].pointer_mut(pointer).unwrap() = value;
         refused_review(&parts, &write.to_string())
     };
-    let refuses = |said: Option<String>| said.is_some_and(|said| said.contains("denied by policy names"));
+    let refuses = |said: Option<String>| said.is_some_and(|said| said.contains("nothing is changed"));
     assert_eq!(written("alice", "/spec", json!({"hubAcceptsClient": true})), None);
     let moved = json!({"name": "dev-1", "labels": {"cluster.open-cluster-management.io/clusterset": "prod"}});
     assert!(refuses(written("alice", "/metadata", moved.clone())));
@@ -569,8 +572,9 @@ async fn an_agent_that_inflates_its_cluster_keeps_the_hub_from_nothing_where_a_p
 
 #[tokio::test]
 async fn what_nobody_waits_for_any_more_is_no_decision() {
-    let cancelled = Cancellation::default();
-    cancelled.cancel();
+    let cancellation = Cancellation::default();
+    let cancelled = Deadline::NONE.or_cancelled(&cancellation);
+    cancellation.cancel();
     for (wanted, reviews) in [
         (names("names", "prod-*"), [review("prod-1"), review("dev-1")]),
         // Whether it joins cannot be told here, which is a refusal where somebody waits for it.
@@ -579,7 +583,7 @@ async fn what_nobody_waits_for_any_more_is_no_decision() {
         let parts = support::parts();
         parts.policies.apply(&[wanted]).await;
         for review in &reviews {
-            let reviewed = match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None, &cancelled) {
+            let reviewed = match parts.gate.clone().review(review.as_bytes(), Stage::Validating, &cancelled) {
                 Review::Answered(reviewed) => reviewed,
                 Review::Waits(rest) => rest(),
             };

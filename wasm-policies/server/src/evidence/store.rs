@@ -252,6 +252,8 @@ impl Store {
         let evidence = evidence.map_err(|error| error.to_string())?;
         let until = Instant::now() + (begun.elapsed() * SHARE).min(LONGEST);
         let new = Arc::new(Made { revision, evidence, until });
+        // Those of queries that nobody has any more go, too.
+        made.retain(|_, known| known.revision == revision || Instant::now() < known.until);
         made.insert(text, new.clone());
         Ok(new)
     }

@@ -21,6 +21,9 @@ use super::{Health, Server};
 
 /// After a failure to accept, such as too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// How long it is waited, when all is answered, until what was answered last is written down, and how often that is looked at.
+const NOTES: Duration = Duration::from_secs(3);
+const NOTED: Duration = Duration::from_millis(10);
 /// Connections of probes and scrapes at once.
 const PROBES: usize = 64;
 
@@ -49,7 +52,10 @@ impl Server {
                 () = stop => break,
                 accepted = listener.accept() => match accepted {
                     Ok((stream, address)) => {
-                        let Some(place) = connections.take(Peer::of(address.ip()), 1) else { continue };
+                        let Some(place) = connections.take(Peer::of(address.ip()), 1) else {
+                            self.metrics.connections_turned_away.inc();
+                            continue;
+                        };
                         let connection = Connection {
                             stream,
                             place,
@@ -71,6 +77,13 @@ impl Server {
         drop(listener);
         // What does not end in time is cut off: nobody waits for it any more.
         let _ = tokio::time::timeout(self.bounds.grace, graceful.shutdown()).await;
+        // What was answered last is still written down.
+        let noted = async {
+            while self.metrics.in_flight.get() > 0 {
+                tokio::time::sleep(NOTED).await;
+            }
+        };
+        let _ = tokio::time::timeout(NOTES, noted).await;
     }
 }
 

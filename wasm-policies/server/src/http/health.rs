@@ -80,7 +80,8 @@ impl Health {
 
     /// What is wrong although it is ready.
     fn details(&self) -> String {
-        let failed = self.policies.failed().into_iter().map(|(name, why)| format!("policy {name}: {why}\n"));
+        // Anybody may ask, and the reason may quote settings: it stands in the status of the policy.
+        let failed = self.policies.failed_in_short().into_iter().map(|(name, why)| format!("policy {name}: {why}\n"));
         let lost = self.knowledge.lost().into_iter().map(|why| format!("evidence: {why}\n"));
         let age = self.policies.age().filter(|age| *age > OLD).map(|age| age.as_secs());
         let old = age.map(|age| format!("policies: those of the hub were last read {age} seconds ago\n"));

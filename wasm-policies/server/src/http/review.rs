@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -10,16 +10,23 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
 use ocm_policy_abi::Stage;
-use ocm_policy_engine::Cancellation;
+use ocm_policy_engine::{Cancellation, Deadline};
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::Server;
 use super::budget::{Peer, Permit};
 use crate::gate::{Review, Reviewed};
+use crate::parsed;
 
 /// Where reviews of the mutating and of the validating webhooks go.
 pub(super) const MUTATE: &str = "/v1/mutate";
 pub(super) const VALIDATE: &str = "/v1/validate";
+
+/// Kept of the time that the API server waits, for the way back.
+const WAY_BACK: Duration = Duration::from_millis(200);
+/// The API server's own limits of that time, in seconds (`timeoutSeconds` of a webhook), and what holds without.
+const SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
+const USUAL_SECONDS: u64 = 10;
 
 /// How long a client may take to send a body.
 const SENDING: Duration = Duration::from_secs(10);
@@ -97,21 +104,25 @@ impl Server {
         }
         let told = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if told.is_some_and(|length| length > self.bounds.body) {
-            return too_large();
+            return self.too_large();
         }
-        let timeout = timeout(request.uri().query());
+        let (arrived, time) = (Instant::now(), time(timeout(request.uri().query())));
         let room = self.bodies.open(peer);
         let bytes = match tokio::time::timeout(SENDING, self.read(request.into_body(), &room)).await {
             Ok(Ok(read)) => read,
             Ok(Err(answer)) => return *answer,
-            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n"),
+            Err(_) => return self.not_asked(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n"),
         };
         // What has come whole goes after what is still on its way.
         room.set_busy(true);
         let Some(place) = self.in_flight.take(peer, 1) else { return self.too_many() };
         // Of several the newest one is given up: the others are nearer to their answers.
         place.set_busy(true);
-        let held = Arc::new((room, place));
+        let Some(values) = self.parsed.take(peer, parsed::size(&bytes).min(parsed::MOST)) else {
+            return self.too_many();
+        };
+        values.set_busy(true);
+        let held = Arc::new((room, place, values));
         let counted = InFlight::new(&self.metrics.in_flight);
         // Policies compute: the connections of this thread go on meanwhile.
         let (answer, answered) = tokio::sync::oneshot::channel();
@@ -129,25 +140,28 @@ impl Server {
             }
         };
         let waits = Waits::with(bytes);
-        let (cancellation, body, metrics) = (waits.cancellation.clone(), waits.body.clone(), self.metrics.clone());
+        // The API server's time goes by while the body comes, and while others are answered.
+        let deadline = Deadline::after(time.saturating_sub(arrived.elapsed())).or_cancelled(&waits.cancellation);
+        let (body, metrics) = (waits.body.clone(), self.metrics.clone());
         self.deciders.give(Box::new(move || {
             let Some(bytes) = body.take() else { return metrics.gone() };
-            match judge.review(&bytes, stage, timeout.as_deref(), &cancellation) {
+            match judge.review(&bytes, stage, &deadline) {
                 Review::Answered(reviewed) => end(reviewed),
                 Review::Waits(decide) => server.deciders.wait(Box::new(move || end(decide()))),
             }
         }));
-        let (room, place) = &*held;
+        let (room, place, values) = &*held;
         let answered = tokio::select! {
             // What was decided is recorded, so it is also the answer.
             biased;
             answered = answered => answered,
             () = room.taken_back() => return self.too_many(),
             () = place.taken_back() => return self.too_many(),
+            () = values.taken_back() => return self.too_many(),
         };
         drop(waits);
         let Ok((status, body)) = answered else {
-            return said(StatusCode::INTERNAL_SERVER_ERROR, "the review could not be answered\n");
+            return self.not_asked(StatusCode::INTERNAL_SERVER_ERROR, "the review could not be answered\n");
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = Response::new(Full::new(Bytes::from(body)));
@@ -172,10 +186,10 @@ impl Server {
                 frame = body.frame() => frame,
             };
             let Some(frame) = frame else { return Ok(bytes) };
-            let frame = frame.map_err(|_| said(StatusCode::BAD_REQUEST, "the body cannot be read\n"))?;
+            let frame = frame.map_err(|_| self.not_asked(StatusCode::BAD_REQUEST, "the body cannot be read\n"))?;
             let Ok(part) = frame.into_data() else { continue };
             if bytes.len() + part.len() > self.bounds.body {
-                return Err(Box::new(too_large()));
+                return Err(Box::new(self.too_large()));
             }
             if !room.more(part.len(), whole.saturating_sub(bytes.len())) {
                 return Err(no_room());
@@ -190,20 +204,31 @@ impl Server {
 
     /// The API server repeats what is answered so, within its deadline (`k8s.io/client-go/rest/with_retry.go`).
     fn come_again(&self, status: StatusCode, why: &'static str) -> Response<Full<Bytes>> {
-        self.metrics.count("not-asked", status.as_u16());
-        let mut response = said(status, why);
+        let mut response = self.not_asked(status, why);
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         response
     }
+
+    fn too_large(&self) -> Response<Full<Bytes>> {
+        self.not_asked(StatusCode::PAYLOAD_TOO_LARGE, "the review is larger than any object may be\n")
+    }
+
+    /// What becomes of a review that no policy is asked about.
+    fn not_asked(&self, status: StatusCode, why: &'static str) -> Response<Full<Bytes>> {
+        self.metrics.count("not-asked", status.as_u16());
+        said(status, why)
+    }
 }
 
-fn too_large() -> Response<Full<Bytes>> {
-    said(StatusCode::PAYLOAD_TOO_LARGE, "the review is larger than any object may be\n")
+/// What the API server says about how long it waits, in the query of the URL: `10s` for instance.
+fn timeout(query: Option<&str>) -> Option<&str> {
+    query?.split('&').find_map(|pair| pair.strip_prefix("timeout="))
 }
 
-/// What the API server says about how long it waits.
-fn timeout(query: Option<&str>) -> Option<String> {
-    query?.split('&').find_map(|pair| pair.strip_prefix("timeout=")).map(str::to_owned)
+/// How long the work on an answer may take.
+fn time(timeout: Option<&str>) -> Duration {
+    let seconds = timeout.and_then(|text| text.strip_suffix('s')?.parse::<u64>().ok()).unwrap_or(USUAL_SECONDS);
+    Duration::from_secs(seconds.clamp(*SECONDS.start(), *SECONDS.end())).saturating_sub(WAY_BACK)
 }
 
 pub(super) fn said(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
@@ -215,9 +240,16 @@ pub(super) fn said(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_engine::Deadline;
-
     use super::*;
+
+    #[test]
+    fn the_answer_comes_before_the_api_server_gives_up() {
+        let millis = |said| time(said).as_millis();
+        assert_eq!(
+            [Some("3s"), Some("900s"), Some("0s"), Some("x"), None].map(millis),
+            [2800, 29_800, 800, 9800, 9800]
+        );
+    }
 
     #[test]
     fn of_a_request_that_has_gone_nothing_is_kept_and_nothing_is_worked_on() {

@@ -21,6 +21,8 @@ pub struct Bounds {
     pub body: usize,
     /// Bytes of all reviews that are being read.
     pub bodies: usize,
+    /// Bytes of what is made of the reviews that are being answered.
+    pub parsed: usize,
     /// How long new connections are taken after the end was announced: so long API servers may still have the address.
     pub drain: Duration,
     /// How long reviews that have begun may take after that.
@@ -34,6 +36,7 @@ impl Default for Bounds {
             in_flight: 256,
             body: 7 << 20,
             bodies: 64 << 20,
+            parsed: 192 << 20,
             drain: Duration::from_secs(12),
             grace: Duration::from_secs(20),
         }
@@ -47,6 +50,7 @@ pub struct Server {
     pub(super) bounds: Bounds,
     pub(super) in_flight: Arc<Budget>,
     pub(super) bodies: Arc<Budget>,
+    pub(super) parsed: Arc<Budget>,
     pub(super) draining: AtomicBool,
     pub(super) deciders: Deciders,
 }
@@ -63,6 +67,7 @@ impl Server {
             bounds,
             in_flight: Budget::new(bounds.in_flight),
             bodies: Budget::new(bounds.bodies),
+            parsed: Budget::new(bounds.parsed),
             draining: AtomicBool::new(false),
             deciders: Deciders::start()?,
         }))

@@ -10,6 +10,8 @@ use super::CandidateState;
 
 /// Of so many clusters it is known what a candidate says. More are not counted.
 const MAX_CLUSTERS: usize = 10_000;
+/// Bytes of the longest name of an object: what reviews before validation call a cluster may be of any length.
+const MAX_NAME: usize = 253;
 
 /// Whether a candidate differs, by cluster, at the last look at each.
 #[derive(Default)]
@@ -28,7 +30,8 @@ impl Compared {
     }
 
     pub(super) fn note(&mut self, cluster: &str, comparison: &Comparison) {
-        if self.clusters.len() >= MAX_CLUSTERS && !self.clusters.contains_key(cluster) {
+        let is_full = self.clusters.len() >= MAX_CLUSTERS && !self.clusters.contains_key(cluster);
+        if is_full || cluster.len() > MAX_NAME {
             return;
         }
         let differs = comparison.differs();

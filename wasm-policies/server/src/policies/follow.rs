@@ -53,8 +53,15 @@ pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(Strin
                 change = changes.recv() => {
                     match change {
                         None => return,
-                        Some(Change::Begun) => coming = Known::default(),
-                        Some(Change::Listed(object)) => coming.note(object),
+                        // Of a list that may fail nothing is known yet.
+                        Some(Change::Begun) => {
+                            coming = Known::default();
+                            continue;
+                        }
+                        Some(Change::Listed(object)) => {
+                            coming.note(object);
+                            continue;
+                        }
                         Some(Change::Complete(_)) => (known, is_read) = (std::mem::take(&mut coming), true),
                         Some(Change::Now(object)) => known.note(object),
                         Some(Change::Gone(object)) => known.forget(&object),
@@ -72,14 +79,12 @@ pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(Strin
                             continue;
                         }
                     }
-                    if is_read {
-                        policies.confirm();
-                        told.clear();
-                        let soon = Instant::now() + TOGETHER;
-                        next = Some(next.map_or(soon, |next| next.min(soon)));
-                        if !is_idle {
-                            policies.tighten(&known.all());
-                        }
+                    policies.confirm();
+                    told.clear();
+                    let soon = Instant::now() + TOGETHER;
+                    next = Some(next.map_or(soon, |next| next.min(soon)));
+                    if !is_idle {
+                        policies.tighten(&known.all());
                     }
                 }
                 () = done => {

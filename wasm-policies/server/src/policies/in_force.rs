@@ -246,6 +246,12 @@ impl Policies {
         self.states().into_iter().filter_map(failed).collect()
     }
 
+    /// The same for whoever may not read the policies.
+    pub(crate) fn failed_in_short(&self) -> Vec<(String, &'static str)> {
+        let failed = |(name, place): (&String, &Place)| Some((name.clone(), place.state.in_short?));
+        self.places().iter().filter_map(failed).collect()
+    }
+
     /// Notes what the engine does, for a scrape.
     pub(crate) fn measure_engine(&self) {
         let slots = self.registry.slots();
@@ -582,7 +588,7 @@ impl Policies {
         if !self.is_wanted(&wanted.name) && !self.places().contains_key(&wanted.name) {
             return;
         }
-        let failed = error.to_string();
+        let (failed, in_short) = (error.to_string(), error.in_short());
         let mut places = self.places();
         let before = places.get(&wanted.name);
         let sha256 = before.and_then(|place| place.state.sha256.clone());
@@ -597,7 +603,7 @@ impl Policies {
         });
         let failures = again.map_or(0, |(before, _)| before.failures).saturating_add(1);
         let tried = tried.map(|tried| (tried, Instant::now()));
-        let state = State { sha256, kind, failed: Some(failed), ..State::of(wanted) };
+        let state = State { sha256, kind, failed: Some(failed), in_short: Some(in_short), ..State::of(wanted) };
         let place = Place { tried, failures, wanted: wanted.clone(), uid, state, proposed: None };
         places.insert(wanted.name.clone(), place);
     }

@@ -13,6 +13,8 @@ pub struct State {
     pub kind: Option<&'static str>,
     /// Why the newest version is not in force.
     pub failed: Option<String>,
+    /// The same without what may quote settings.
+    pub in_short: Option<&'static str>,
     /// What that lies with.
     pub with: With,
     /// Whether the version that is wanted has test cases.
@@ -58,6 +60,15 @@ impl State {
     pub(super) fn of(wanted: &Wanted) -> Self {
         let observed = (wanted.uid.clone(), wanted.generation);
         let has_tests = wanted.tests.is_some();
-        Self { observed, sha256: None, kind: None, failed: None, with: With::Policy, has_tests, candidate: None }
+        Self {
+            observed,
+            sha256: None,
+            kind: None,
+            failed: None,
+            in_short: None,
+            with: With::Policy,
+            has_tests,
+            candidate: None,
+        }
     }
 }
