@@ -63,12 +63,12 @@ where
 
 /// Several watches as one: that the hub is lost, or back, is told once for all of them, and [`Changed::Listed`] when each has told
 /// all that there is.
-pub(crate) fn together<T, G>(
-    watches: Vec<BoxStream<'_, Result<Changed<T, G>, Failure>>>,
+pub(crate) fn together<'w, T: Send + 'w, G: Send + 'w>(
+    watches: Vec<BoxStream<'w, Result<Changed<T, G>, Failure>>>,
 ) -> impl Stream<Item = Result<Changed<T, G>, Failure>> {
     let number = watches.len();
     let (mut listed, mut lost) = (BTreeSet::new(), BTreeSet::new());
-    let of = |(watch, changes): (usize, BoxStream<'_, _>)| changes.map(move |change| (watch, change));
+    let of = |(watch, changes): (usize, BoxStream<'w, _>)| changes.map(move |change| (watch, change)).boxed();
     let all = futures::stream::select_all(watches.into_iter().enumerate().map(of));
     all.filter_map(move |(watch, change)| {
         let tells = match &change {
