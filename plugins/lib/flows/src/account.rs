@@ -229,7 +229,7 @@ pub(crate) async fn address(
     }
     let mut trouble = None;
     for candidate in candidates.iter().filter(|candidate| !candidate.is_empty()) {
-        match hub::vouching(&endpoint, candidate).await {
+        match hub::vouching_by_either(&endpoint, candidate, cluster).await {
             Ok(ca) => return Ok(HubAddress { server, ca, ..HubAddress::default() }),
             Err(failure) => trouble = trouble.or(Some(failure)),
         }

@@ -10,7 +10,7 @@ use kube::config::{AuthInfo, Cluster as ClusterEntry, Kubeconfig, NamedCluster};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy, certificate};
 use ocm_kube::{Cluster, kubeconfig};
-use ocm_net::Endpoint;
+use ocm_net::{Endpoint, Way};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
@@ -137,7 +137,7 @@ async fn checked(
         address: HubAddress { server, ca, ..HubAddress::default() },
         is_checked,
     };
-    match vouching(endpoint, ca).await {
+    match vouching_by_either(endpoint, ca, hub).await {
         Ok(vouching) => Ok(at(server, vouching, true)),
         Err(failure) if failure.reason == Reason::Unreachable && (server != hub.server || hub.proxy.is_some()) => {
             narrator
@@ -153,7 +153,31 @@ async fn checked(
 /// # Errors
 /// [`Reason::Unreachable`]; or [`Reason::Tls`] when they do not, all together.
 pub async fn vouching(endpoint: &Endpoint, ca: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Failure> {
-    let facts = tls::observe(endpoint, ca).await.map_err(|error| error.failure(endpoint))?;
+    vouching_by(endpoint, ca, &Way::Environment).await
+}
+
+/// The same for an address of this cluster, which the proxy of its kubeconfig may be the only way to from here.
+///
+/// # Errors
+/// As [`vouching`]; [`Reason::Unreachable`] as it is without that proxy.
+pub(crate) async fn vouching_by_either(
+    endpoint: &Endpoint,
+    ca: &[Vec<u8>],
+    cluster: &Cluster,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    match vouching(endpoint, ca).await {
+        Err(failure) if failure.reason == Reason::Unreachable && cluster.proxy.is_some() => {
+            match vouching_by(endpoint, ca, &cluster.way).await {
+                Err(other) if other.reason == Reason::Unreachable => Err(failure),
+                found => found,
+            }
+        }
+        found => found,
+    }
+}
+
+async fn vouching_by(endpoint: &Endpoint, ca: &[Vec<u8>], way: &Way) -> Result<Vec<Vec<u8>>, Failure> {
+    let facts = tls::observe(endpoint, ca, way).await.map_err(|error| error.failure(endpoint))?;
     facts.vouching().map_err(|fault| fault.failure(endpoint))
 }
 

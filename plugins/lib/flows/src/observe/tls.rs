@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ocm_core::certificate::Certificate;
 use ocm_core::tls::TlsFacts;
-use ocm_net::{ConnectError, Endpoint, present};
+use ocm_net::{ConnectError, Endpoint, VERSIONS, Way, present_by};
 
 /// How long one handshake may take.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -13,8 +13,8 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Why there was no handshake.
-pub async fn observe(endpoint: &Endpoint, authorities: &[Vec<u8>]) -> Result<TlsFacts, ConnectError> {
-    let presented = present(endpoint, authorities, HANDSHAKE).await?;
+pub async fn observe(endpoint: &Endpoint, authorities: &[Vec<u8>], way: &Way) -> Result<TlsFacts, ConnectError> {
+    let presented = present_by(endpoint, way, &VERSIONS, authorities, HANDSHAKE).await?;
     let alone = |authority: &Vec<u8>| (authority.clone(), presented.verify(std::slice::from_ref(authority)));
     Ok(TlsFacts {
         trust: presented.verify(authorities),
