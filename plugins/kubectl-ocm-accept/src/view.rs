@@ -121,7 +121,15 @@ impl View {
                 let until = giving.until();
                 match giving.break_glass() {
                     true => format!("Accept {what} past policies, with breakGlass as {user}{groups} until {until}?"),
-                    false => format!("Approve {what} as {user}{groups}, until {until}?"),
+                    // Keys change daily: an approval names the cluster and who asks.
+                    false => {
+                        let key = if count == 1 {
+                            "whichever key its requester has"
+                        } else {
+                            "whichever keys their requesters have"
+                        };
+                        format!("Approve {what} as {user}{groups}, until {until}, with {key}?")
+                    }
                 }
             }
         }

@@ -136,7 +136,10 @@ async fn members(
         (true, true) => cluster_sets::look_into(&hub, &name, &who).await?,
         (true, false) => cluster_sets::look_out(&hub, &name, &who).await?,
     };
-    if is_anybody && moves.all.is_empty() && moves.unchanged.is_empty() {
+    if !moves.not_accepted.is_empty() {
+        ui.tell(Event::warning(view::not_accepted(&moves.not_accepted)));
+    }
+    if is_anybody && moves.all.is_empty() && moves.unchanged.is_empty() && moves.not_accepted.is_empty() {
         ui.tell(Event::note(format!("no cluster has such labels ({})", hub.label())));
     }
     if way.is_real() && !moves.all.is_empty() {

@@ -32,6 +32,16 @@ pub(crate) fn about_clusters(hub: &Cluster, set: &str, into: bool, moves: &Moves
     format!("{what} {names} {where_to} on the hub ({})?{leaving}{lost}", hub.label())
 }
 
+/// That a selector chooses among accepted clusters.
+pub(crate) fn not_accepted(names: &[String]) -> String {
+    let (stay, them) = if names.len() == 1 { ("stays where it is", "it") } else { ("stay where they are", "them") };
+    format!(
+        "{} {stay}: the hub has not accepted {them}, and whoever registers a cluster chooses its labels; name {them} to put \
+         {them} into the set",
+        some(names)
+    )
+}
+
 fn consequence(effects: &Effects) -> &'static str {
     if effects.lost.is_empty() {
         ""

@@ -52,6 +52,9 @@ pub struct Moves {
     pub all: Vec<Move>,
     /// Names of those that are where they are to be.
     pub unchanged: Vec<String>,
+    /// Names of those that a selector matches and the hub has not accepted: they stay where they are, since whoever registers a
+    /// cluster chooses its labels.
+    pub not_accepted: Vec<String>,
     /// Whether the hub has the set that it puts clusters into that leave another.
     has_default: bool,
     /// What placements lose.
@@ -121,7 +124,7 @@ async fn clusters(hub: &Cluster, who: &Who) -> Result<Vec<ManagedCluster>, Failu
     Ok(found)
 }
 
-/// What putting clusters into a set comes to. Nothing is changed yet.
+/// What putting clusters into a set comes to. Nothing is changed yet. A selector chooses among those that are accepted.
 ///
 /// # Errors
 /// [`Reason::NotFound`] if the hub does not have the set or one of the clusters; [`Reason::Refused`] if the set chooses its
@@ -165,9 +168,14 @@ async fn moves(
 ) -> Result<Moves, Failure> {
     let (sets, clusters) = futures::join!(read::sets(hub), clusters(hub, who));
     let (sets, clusters) = (sets?, clusters?);
+    let is_meant = |cluster: &ManagedCluster| {
+        to.is_none() || who.selector.is_none() || cluster.spec.hub_accepts_client.unwrap_or_default()
+    };
+    let (clusters, strange): (Vec<_>, Vec<_>) = clusters.into_iter().partition(is_meant);
     let (going, staying): (Vec<_>, Vec<_>) = clusters.iter().partition(|cluster| goes(set_of(cluster)));
     let mut moves = Moves::of(&going, to, &sets);
     moves.unchanged = staying.into_iter().map(name_of).collect();
+    moves.not_accepted = strange.iter().map(name_of).collect();
     if !going.is_empty() {
         let names: Vec<String> = going.iter().map(|cluster| name_of(cluster)).collect();
         let landing = moves.landing(to);
