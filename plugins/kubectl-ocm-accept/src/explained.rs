@@ -73,7 +73,7 @@ fn text(explained: &Explained, wide: bool, now: Timestamp) -> String {
 /// What would become of a cluster.
 fn headline(explained: &Explained) -> String {
     let row = &explained.row;
-    let would = match row.outcome {
+    let would = match &row.outcome {
         Outcome::Accepted | Outcome::Approved if explained.refused_by_policies().is_some() => {
             "is refused by the last word of the hub's policies".to_owned()
         }
@@ -140,7 +140,7 @@ fn requests(explained: &Explained, wide: bool, now: Timestamp) -> String {
     let mut broken = Table::new(&["REQUEST", "RULE", "CODE", "FIELD", "WHY"]);
     let mut is_any_broken = false;
     for (request, judged) in shown {
-        table.row(&cells(request, judged, explained.last.outcome, now)[..columns]);
+        table.row(&cells(request, judged, &explained.last.outcome, now)[..columns]);
         for violation in &judged.violations {
             is_any_broken = true;
             let code = violation.code;
@@ -157,14 +157,14 @@ fn requests(explained: &Explained, wide: bool, now: Timestamp) -> String {
     text
 }
 
-fn cells(request: &Request, judged: &Judged, outcome: Outcome, now: Timestamp) -> [String; 9] {
+fn cells(request: &Request, judged: &Judged, outcome: &Outcome, now: Timestamp) -> [String; 9] {
     let codes: Vec<&str> = judged.violations.iter().map(|violation| violation.code.word()).collect();
     let algorithm = request.content.as_ref().map(|content| content.key.to_string());
     let part = match judged.part {
         Part::Approve => "to be approved",
         Part::StandsOn => "approved before",
         Part::Others => "others decide",
-        Part::Asks if outcome == Outcome::AlreadyAccepted && request.state == State::Pending => "left alone",
+        Part::Asks if *outcome == Outcome::AlreadyAccepted && request.state == State::Pending => "left alone",
         Part::Asks => NONE,
     };
     [

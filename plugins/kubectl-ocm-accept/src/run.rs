@@ -1,5 +1,6 @@
 //! From arguments to rows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use ocm_core::accept::{Chosen, Decision, Options, overriding};
 use ocm_core::baseline::approvals::{MAX_BREAK_GLASS_HOURS, MAX_DAYS};
 use ocm_core::csr::Settings;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
-use ocm_flows::accept::{self, Approval, Candidate, Explained, Limits, Outcome, Row, Watch};
+use ocm_flows::accept::{self, Approval, Candidate, Denial, Explained, Limits, Outcome, Row, Watch};
 use ocm_flows::registry::Scope;
 use ocm_kube::{Cluster, connect};
 
@@ -143,6 +144,7 @@ impl Job {
         if done.is_ok() || !rows.is_empty() {
             self.view.finish(&rows)?;
         }
+        self.view.hints(&rows);
         let timed_out = done?;
         if rows.is_empty() && !self.named {
             self.ui.tell(Event::note(NOBODY));
@@ -152,10 +154,11 @@ impl Job {
 
     /// Acts on every cluster, and says whether some did not ask in time.
     async fn rows(&self, scope: Scope, rows: &mut Vec<Row>) -> Result<bool, Failure> {
-        let found = accept::look(&self.hub, &scope, &self.options, self.deadline, self.ui.as_ref()).await?;
-        if self.deny.is_none() {
-            accept::tell_unread(&found, self.ui.as_ref());
+        if let Some(reason) = &self.deny {
+            return self.deny(&scope, reason, rows).await.map(|()| false);
         }
+        let found = accept::look(&self.hub, &scope, &self.options, self.deadline, self.ui.as_ref()).await?;
+        accept::tell_unread(&found, self.ui.as_ref());
         let waits = |candidate: &Candidate| self.deadline.is_some() && accept::still_waits(&candidate.decision);
         let (waiting, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(waits);
         if !ready.is_empty() {
@@ -174,6 +177,24 @@ impl Job {
             found.lines.into_iter().chain(found.next).for_each(|line| self.ui.tell(Event::note(line)));
         }
         Ok(timed_out)
+    }
+
+    /// Denies clusters. What the question names is known without their requests.
+    async fn deny(&self, scope: &Scope, reason: &str, rows: &mut Vec<Row>) -> Result<(), Failure> {
+        let mut denial = Denial::look(&self.hub, scope, &self.options, self.at_once).await?;
+        if denial.is_empty() {
+            return Ok(());
+        }
+        denial.check_rights(&self.hub).await?;
+        if self.ask && !denial.names().is_empty() {
+            self.view.tell_left(&denial);
+            if !self.ui.confirm(&self.view.question_to_deny(&denial)).await? {
+                return Err(Failure::refused("nothing was denied"));
+            }
+        }
+        let each = |row: &Row| self.view.row(row);
+        rows.extend(denial.carry_out(&self.hub, reason, self.dry_run, self.at_once, self.ui.as_ref(), each).await);
+        Ok(())
     }
 
     /// Acts on clusters as soon as they ask, and returns those that did not ask in time.
@@ -196,17 +217,6 @@ impl Job {
     /// Acts on clusters and adds their rows to those of earlier ones.
     async fn act(&self, candidates: Vec<Candidate>, rows: &mut Vec<Row>) -> Result<(), Failure> {
         let acts = |candidate: &Candidate| matches!(candidate.decision, Decision::Act { .. });
-        if let Some(reason) = &self.deny {
-            accept::check_rights_to_deny(&self.hub, &candidates).await?;
-            if self.ask && !self.ui.confirm(&self.view.question_to_deny(&candidates)).await? {
-                return Err(Failure::refused("nothing was denied"));
-            }
-            let each = |row: &Row| self.view.row(row);
-            let denied =
-                accept::deny(&self.hub, candidates, reason, self.dry_run, self.at_once, self.ui.as_ref(), each);
-            rows.extend(denied.await);
-            return Ok(());
-        }
         let candidates = self.ask_about(candidates).await?;
         if let Some(approval) = self.approval.as_ref().filter(|approval| !approval.break_glass) {
             return self.approve(candidates, approval, rows).await;
@@ -289,7 +299,7 @@ fn scope(
 ) -> Result<Scope, Failure> {
     names.extend(clusters);
     // A name said twice is one cluster; the order is the user's.
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     if let Some(bad) = names.iter().find(|name| !ocm_core::name::is_cluster_name(name)) {
         return Err(Failure::usage(format!("{bad:?} cannot be the name of a managed cluster"))
@@ -375,11 +385,13 @@ fn fingerprint_of(text: &str, scope: &Scope) -> Result<String, Failure> {
     Ok(format!("sha256:{digits}"))
 }
 
-/// The exit code of all rows together: what failed outweighs what timed out, and that outweighs what was refused.
+/// The exit code of all rows together: what failed outweighs what timed out, and that outweighs what was refused. What failed has
+/// the code of its reason, unless there are several of different codes.
 fn verdict(rows: &[Row], timed_out: bool, named: bool) -> Exit {
     let any = |test: fn(&Outcome) -> bool| rows.iter().any(|row| test(&row.outcome));
-    if any(|outcome| matches!(outcome, Outcome::Failed(_))) {
-        return Exit::Failed;
+    let failed: BTreeSet<Exit> = rows.iter().filter_map(|row| Some(row.failure()?.exit())).collect();
+    if let Some(exit) = failed.first() {
+        return if failed.len() == 1 { *exit } else { Exit::Failed };
     }
     if timed_out {
         return Exit::TimedOut;
@@ -390,6 +402,8 @@ fn verdict(rows: &[Row], timed_out: bool, named: bool) -> Exit {
 
 #[cfg(test)]
 mod tests {
+    use ocm_core::Reason;
+
     use super::*;
 
     #[test]
@@ -403,9 +417,8 @@ mod tests {
         assert!(scope(names(&["A_b"]), vec![], false, None).is_err());
     }
 
-    #[test]
-    fn who_declines_is_told_what_was_accepted_before() {
-        let row = |outcome| Row {
+    fn row(outcome: Outcome) -> Row {
+        Row {
             name: String::new(),
             outcome,
             detail: String::new(),
@@ -417,7 +430,27 @@ mod tests {
             requester: None,
             request: None,
             approval: None,
+        }
+    }
+
+    #[test]
+    fn what_failed_has_the_exit_code_of_its_reason_and_several_of_different_codes_have_one() {
+        let exit = |reasons: &[Reason]| {
+            let failed = reasons.iter().map(|reason| row(Outcome::Failed(Failure::new(*reason, "no"))));
+            let rows: Vec<Row> = [row(Outcome::Accepted), row(Outcome::NoRequest)].into_iter().chain(failed).collect();
+            verdict(&rows, true, true)
         };
+        assert_eq!(exit(&[Reason::Forbidden]), Exit::Failed);
+        assert_eq!(exit(&[Reason::TimedOut, Reason::TimedOut]), Exit::TimedOut);
+        assert_eq!(exit(&[Reason::Refused]), Exit::Findings);
+        assert_eq!(exit(&[Reason::Kubeconfig]), Exit::Usage);
+        assert_eq!(exit(&[Reason::TimedOut, Reason::Refused]), Exit::Failed);
+        assert_eq!(verdict(&[row(Outcome::NoRequest)], true, true), Exit::TimedOut);
+        assert_eq!(verdict(&[row(Outcome::NoRequest)], false, true), Exit::Findings);
+    }
+
+    #[test]
+    fn who_declines_is_told_what_was_accepted_before() {
         assert_eq!(declined(&[]), "nothing was accepted");
         assert_eq!(declined(&[row(Outcome::NoRequest), row(Outcome::AlreadyAccepted)]), "nothing was accepted");
         let two = [row(Outcome::Accepted), row(Outcome::Approved)];

@@ -8,7 +8,7 @@ use ocm_api::names::labels;
 use ocm_cli::{Format, Table, Ui, clean, document};
 use ocm_core::accept::{Approver, Decision, Options, Refusal};
 use ocm_core::{DryRun, Failure, duration};
-use ocm_flows::accept::{Candidate, Giving, Outcome, Row};
+use ocm_flows::accept::{Candidate, Denial, Giving, Outcome, Row};
 use serde_json::{Value, json};
 
 use crate::help::{self, Typed};
@@ -140,11 +140,34 @@ impl View {
         clean(&help::question(cluster, refusal, self.approve_only))
     }
 
-    /// What is about to be denied.
-    pub(crate) fn question_to_deny(&self, candidates: &[Candidate]) -> String {
-        let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
-        format!("Deny {}?", clean(&names.join(", ")))
+    /// Which clusters are not denied, and why, before the question about the others.
+    pub(crate) fn tell_left(&self, denial: &Denial) {
+        for (name, failure) in denial.left() {
+            self.ui.say_text(&clean(&format!("{name} is left as it is: {failure}")));
+        }
     }
+
+    /// What is about to be denied.
+    pub(crate) fn question_to_deny(&self, denial: &Denial) -> String {
+        format!("Deny {}?", clean(&denial.names().join(", ")))
+    }
+
+    /// What would help where something failed, each once.
+    pub(crate) fn hints(&self, rows: &[Row]) {
+        for hint in hints(rows) {
+            self.ui.say_line(&format!("  hint: {hint}"));
+        }
+    }
+}
+
+fn hints(rows: &[Row]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for hint in rows.iter().filter_map(Row::failure).flat_map(|failure| &failure.hints).map(ocm_cli::words) {
+        if !all.contains(&hint) {
+            all.push(hint);
+        }
+    }
+    all
 }
 
 /// The name of a cluster as `-o name` prints it.
@@ -199,11 +222,48 @@ fn words(outcome: &Outcome) -> String {
         Outcome::ApprovalWritten => "approval written".to_owned(),
         Outcome::AlreadyApproved => "already approved".to_owned(),
         Outcome::Refused(code) => format!("refused, {code}"),
-        Outcome::Failed(reason) => format!("failed, {reason}"),
+        Outcome::Failed(failure) => format!("failed, {}", failure.reason),
     }
 }
 
 /// Whether the words say it all.
 fn is_plain(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Accepted | Outcome::AlreadyAccepted | Outcome::AlreadyDenied)
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_core::Reason;
+
+    use super::*;
+
+    fn failed(failure: Failure) -> Row {
+        Row {
+            name: "c1".to_owned(),
+            detail: failure.to_string(),
+            outcome: Outcome::Failed(failure),
+            help: None,
+            stray: Vec::new(),
+            cluster_set: None,
+            labels: BTreeMap::new(),
+            fingerprint: None,
+            requester: None,
+            request: None,
+            approval: None,
+        }
+    }
+
+    #[test]
+    fn what_helps_against_failures_is_told_once_and_their_code_is_the_reason() {
+        let failure = |reason| Failure::new(reason, "no").hint("ask somebody");
+        let rows = [failed(failure(Reason::Forbidden)), failed(failure(Reason::Busy).hint("try again"))];
+        assert_eq!(hints(&rows), ["ask somebody", "try again"]);
+        let typed = Typed { options: &Options::default(), approve_only: false };
+        let object = object(&rows[0], &typed);
+        assert_eq!(
+            (&object["code"], &object["detail"], &object["hint"]),
+            (&json!("Forbidden"), &json!("no"), &json!(null))
+        );
+        assert_eq!(words(&rows[0].outcome), "failed, Forbidden");
+    }
 }

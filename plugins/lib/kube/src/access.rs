@@ -162,12 +162,14 @@ pub async fn missing(cluster: &Cluster, rights: &[Right]) -> Result<Vec<Right>, 
 /// [`Reason::Forbidden`] with one cause per missing right; or the cluster cannot be asked.
 pub async fn require(cluster: &Cluster, purpose: &str, rights: &[Right]) -> Result<(), Failure> {
     let missing = missing(cluster, rights).await?;
-    if missing.is_empty() {
-        return Ok(());
-    }
+    if missing.is_empty() { Ok(()) } else { Err(lacking(cluster, purpose, &missing)) }
+}
+
+/// [`Reason::Forbidden`] for want of these rights, each a cause.
+pub fn lacking(cluster: &Cluster, purpose: &str, missing: &[Right]) -> Failure {
     let sentence = format!("your user lacks rights to {purpose} ({})", cluster.label());
     let failure = missing
         .iter()
         .fold(Failure::new(Reason::Forbidden, sentence), |failure, right| failure.because(format!("may not {right}")));
-    Err(failure.hint("docs/reference/rbac.md lists a ClusterRole per command; ask an administrator to bind it"))
+    failure.hint("docs/reference/rbac.md lists a ClusterRole per command; ask an administrator to bind it")
 }

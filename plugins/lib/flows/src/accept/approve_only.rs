@@ -181,7 +181,7 @@ impl Giving {
         }
         let one = async |candidate: Candidate| {
             let row = self.one(hub, &candidate, dry_run).await;
-            if let (DryRun::No, Outcome::ApprovalWritten, Some(approval)) = (dry_run, row.outcome, &row.approval) {
+            if let (DryRun::No, Outcome::ApprovalWritten, Some(approval)) = (dry_run, &row.outcome, &row.approval) {
                 narrator.tell(Event::done(format!("wrote approval {approval}")));
             }
             row
@@ -233,19 +233,19 @@ impl Giving {
             };
             let other = match failure.reason {
                 Reason::Conflict => live(hub, &approval).await,
-                _ => return failed(candidate, &failure),
+                _ => return failed(candidate, failure),
             };
             match other {
                 // Whoever wrote it was ourselves, at the same time: whether it says the same is seen then.
                 Ok(Some(other)) if is_ours(&other, &approval) => known.push(other),
-                Ok(Some(_)) => return failed(candidate, &taken(&approval)),
+                Ok(Some(_)) => return failed(candidate, taken(&approval)),
                 // It was withdrawn meanwhile.
                 Ok(None) => {}
-                Err(failure) => return failed(candidate, &failure),
+                Err(failure) => return failed(candidate, failure),
             }
         }
         let sentence = "approvals of this cluster are written and withdrawn faster than they can be read";
-        failed(candidate, &Failure::new(Reason::Conflict, sentence))
+        failed(candidate, Failure::new(Reason::Conflict, sentence))
     }
 }
 

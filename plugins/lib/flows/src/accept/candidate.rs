@@ -47,14 +47,19 @@ impl Candidate {
     /// One of which nothing is known.
     #[cfg(test)]
     pub(super) fn unknown(name: &str) -> Self {
+        Self::alone(name.to_owned(), None, &Options::default())
+    }
+
+    /// One of which nothing but its object is read.
+    pub(super) fn alone(name: String, cluster: Option<ManagedCluster>, options: &Options) -> Self {
         Self {
-            name: name.to_owned(),
-            cluster: None,
+            name,
+            cluster,
             requests: Vec::new(),
             object: None,
             bound_accounts: Vec::new(),
             unread: None,
-            options: Options::default(),
+            options: options.clone(),
             decision: Decision::NoRequest,
         }
     }

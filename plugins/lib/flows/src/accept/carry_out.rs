@@ -59,17 +59,17 @@ pub async fn carry_out(
     .await
 }
 
-/// Works on `at_once` candidates at a time and hands over each row with the number of rows so far, in the order of the
-/// candidates. One that takes long holds up the rows behind it, not the work.
-pub(super) async fn in_order(
-    candidates: Vec<Candidate>,
+/// Works on `at_once` clusters at a time and hands over each row with the number of rows so far, in the order of the
+/// clusters. One that takes long holds up the rows behind it, not the work.
+pub(super) async fn in_order<T>(
+    clusters: Vec<T>,
     at_once: usize,
-    work: impl AsyncFn(Candidate) -> Row,
+    work: impl AsyncFn(T) -> Row,
     mut each: impl FnMut(&Row, usize),
 ) -> Vec<Row> {
     let work = &work;
-    let mut answers = futures::stream::iter(candidates.into_iter().enumerate())
-        .map(|(at, candidate)| async move { (at, work(candidate).await) })
+    let mut answers = futures::stream::iter(clusters.into_iter().enumerate())
+        .map(|(at, cluster)| async move { (at, work(cluster).await) })
         .buffer_unordered(at_once.max(1));
     let (mut rows, mut early) = (Vec::new(), BTreeMap::new());
     while let Some((at, row)) = answers.next().await {
@@ -141,7 +141,7 @@ pub(super) async fn one(
                 reason => reason.is_transient() && deadline.is_some_and(|deadline| Instant::now() + pause < deadline),
             };
             if !again {
-                return after_approval(failed(&candidate, &failure), approved);
+                return after_approval(failed(&candidate, failure), approved);
             }
             match failure.reason {
                 Reason::Conflict => conflicts += 1,
@@ -154,7 +154,7 @@ pub(super) async fn one(
             match survey(hub, &scope, &candidate.options).await {
                 Ok(found) => match found.into_iter().next() {
                     Some(found) => break found,
-                    None => return after_approval(failed(&candidate, &failure), approved),
+                    None => return after_approval(failed(&candidate, failure), approved),
                 },
                 Err(other) => failure = other,
             }

@@ -57,8 +57,8 @@ impl Explained {
             detail: detail.clone(),
             help: help.clone(),
         });
-        let last = (!lets_in(self.last.outcome)).then(|| Obstacle {
-            outcome: self.last.outcome,
+        let last = (!lets_in(&self.last.outcome)).then(|| Obstacle {
+            outcome: self.last.outcome.clone(),
             rule: match self.last.outcome {
                 Outcome::Refused(code) => Some(code.rule()),
                 _ => None,
@@ -77,11 +77,11 @@ impl Explained {
 
     /// Whether the cluster would be accepted, or is.
     pub fn is_let_in(&self) -> bool {
-        lets_in(self.row.outcome) && self.refused_by_policies().is_none()
+        lets_in(&self.row.outcome) && self.refused_by_policies().is_none()
     }
 }
 
-fn lets_in(outcome: Outcome) -> bool {
+fn lets_in(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted)
 }
 

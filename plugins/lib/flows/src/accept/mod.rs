@@ -11,16 +11,18 @@ mod reasons;
 mod rights;
 mod rows;
 mod survey;
+#[cfg(test)]
+mod test_hub;
 mod wait;
 
 pub use approve_only::{Approval, Giving, check_rights_to_approve, only_told, prepare};
 pub use candidate::Candidate;
 pub use carry_out::{Limits, carry_out};
-pub use deny::deny;
+pub use deny::Denial;
 pub use explain::{Explained, Obstacle, explained};
 pub use reasons::{APPROVAL_REASON, DENIAL_REASON};
+pub use rights::check_rights;
 pub(crate) use rights::to_accept;
-pub use rights::{check_rights, check_rights_to_deny};
 pub use rows::{Outcome, Row};
 pub use survey::{survey, tell_unread};
 pub use wait::{Watch, look, patiently, still_waits, when_asked};

@@ -8,6 +8,9 @@ use ocm_kube::access::{Right, missing, require};
 
 use super::candidate::Candidate;
 
+/// What rights to deny are missing for, in the sentence about them.
+pub(super) const DENY: &str = "deny clusters";
+
 /// Fails before anything is touched unless the user may approve, and accept.
 ///
 /// # Errors
@@ -28,22 +31,26 @@ pub async fn check_rights(hub: &Cluster, candidates: &[Candidate]) -> Result<(),
     rights.require(hub, "accept clusters").await
 }
 
-/// Fails before anything is touched unless the user may do anything of it: withdraw acceptances, or deny requests where there
-/// is none to withdraw. What requests a user may not deny is found out one by one: anybody with a token can create some, which
-/// must not keep the hub from withdrawing.
+/// The rights to withdraw the acceptance of these clusters that are missing, each with the name of its cluster.
+///
+/// # Errors
+/// When the hub cannot be asked.
+pub(super) async fn missing_to_withdraw(hub: &Cluster, names: &[&str]) -> Result<Vec<Right>, Failure> {
+    let [patch, _] = to_accept();
+    let mut rights = Rights::default();
+    rights.need_of_each(hub, patch, names).await?;
+    missing(hub, &rights.0).await
+}
+
+/// Fails unless the user may deny requests. For which signers is found out one by one: anybody with a token can create requests
+/// for any, which must not keep the others from being denied.
 ///
 /// # Errors
 /// [`ocm_core::Reason::Forbidden`] naming the right that is missing.
-pub async fn check_rights_to_deny(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
+pub(super) async fn require_to_deny_requests(hub: &Cluster) -> Result<(), Failure> {
     let mut rights = Rights::default();
-    let names: Vec<&str> = candidates.iter().filter(|one| one.is_accepted()).map(|one| one.name.as_str()).collect();
-    if !names.is_empty() {
-        let [patch, _] = to_accept();
-        rights.need_of_each(hub, patch, &names).await?;
-    } else if candidates.iter().any(|candidate| candidate.waiting().next().is_some()) {
-        rights.need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
-    }
-    rights.require(hub, "deny clusters").await
+    rights.need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
+    rights.require(hub, DENY).await
 }
 
 /// The rights on a ManagedCluster of whoever accepts it: to write it, and what the hub's webhook asks for by its name. Upstream:

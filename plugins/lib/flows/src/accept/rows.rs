@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use ocm_api::names::labels;
+use ocm_core::Failure;
 use ocm_core::accept::{Decision, Help, Refusal};
 use ocm_core::csr::{Code, Request};
-use ocm_core::{Failure, Reason};
 
 use super::candidate::Candidate;
 
@@ -37,7 +37,7 @@ pub struct Row {
 }
 
 /// How a cluster came out, with a stable word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its request is approved and the hub accepts it.
     Accepted,
@@ -57,8 +57,8 @@ pub enum Outcome {
     AlreadyApproved,
     /// Refused by a rule; nothing was changed.
     Refused(Code),
-    /// The hub did not do what we asked.
-    Failed(Reason),
+    /// The hub did not do what we asked. Where several things failed, the first, with the hints of all.
+    Failed(Failure),
 }
 
 impl Outcome {
@@ -66,8 +66,18 @@ impl Outcome {
     pub fn code(&self) -> String {
         match self {
             Self::Refused(code) => code.to_string(),
-            Self::Failed(reason) => reason.to_string(),
+            Self::Failed(failure) => failure.reason.to_string(),
             other => format!("{other:?}"),
+        }
+    }
+}
+
+impl Row {
+    /// Why it failed, if it did.
+    pub fn failure(&self) -> Option<&Failure> {
+        match &self.outcome {
+            Outcome::Failed(failure) => Some(failure),
+            _ => None,
         }
     }
 }
@@ -134,6 +144,6 @@ pub(super) fn row(candidate: &Candidate) -> Row {
     }
 }
 
-pub(super) fn failed(candidate: &Candidate, failure: &Failure) -> Row {
-    Row { outcome: Outcome::Failed(failure.reason), detail: failure.to_string(), help: None, ..row(candidate) }
+pub(super) fn failed(candidate: &Candidate, failure: Failure) -> Row {
+    Row { detail: failure.to_string(), outcome: Outcome::Failed(failure), help: None, ..row(candidate) }
 }

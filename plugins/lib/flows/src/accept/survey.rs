@@ -1,6 +1,7 @@
 //! Looking at clusters and deciding, without changing anything.
 
 use jiff::Timestamp;
+use ocm_api::ManagedCluster;
 use ocm_core::accept::{Decision, Found, Options, decide};
 use ocm_core::csr::Request;
 use ocm_core::phase::{Phase, standing};
@@ -31,10 +32,15 @@ pub(super) fn names(registry: &Registry, scope: &Scope) -> Vec<String> {
         Scope::All => registry
             .clusters
             .iter()
-            .filter(|(_, cluster)| standing(cluster).phase == Phase::Pending)
+            .filter(|(_, cluster)| waits_for_acceptance(cluster))
             .map(|(name, _)| name.clone())
             .collect(),
     }
+}
+
+/// Whether a cluster waits for acceptance.
+pub(super) fn waits_for_acceptance(cluster: &ManagedCluster) -> bool {
+    standing(cluster).phase == Phase::Pending
 }
 
 fn candidate(registry: &mut Registry, name: String, options: &Options) -> Candidate {

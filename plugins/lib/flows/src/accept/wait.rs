@@ -471,9 +471,14 @@ pub async fn when_asked(
                 .because(row.detail)
                 .hint(Remedy::ExplainAcceptance(name.to_owned(), options.fingerprint.clone())))
         }
-        Outcome::Failed(reason) => Err(Failure::new(reason, format!("{name} is not accepted")).because(row.detail)),
+        Outcome::Failed(failure) => Err(not_accepted(name, failure, row.detail)),
         _ => Ok(row),
     }
+}
+
+/// That a cluster is not accepted, with what was found and done before; what would help is the same.
+fn not_accepted(name: &str, failure: Failure, detail: String) -> Failure {
+    Failure { message: format!("{name} is not accepted"), causes: vec![detail], ..failure }
 }
 
 /// Whether the one request that is meant may still come.
@@ -490,6 +495,7 @@ mod tests {
     use k8s_openapi::ByteString;
     use serde_json::json;
 
+    use super::super::test_hub::hub_at;
     use super::*;
 
     /// Listens.
@@ -522,6 +528,15 @@ mod tests {
     }
 
     #[test]
+    fn whoever_waits_for_an_acceptance_that_fails_is_told_what_would_help() {
+        let failure = Failure::new(Reason::Forbidden, "cannot accept").because("no").hint("bind the role");
+        let told = not_accepted("c1", failure, "cannot accept: no; its request r was approved before that".to_owned());
+        let sentence = "c1 is not accepted: cannot accept: no; its request r was approved before that";
+        assert_eq!((told.to_string().as_str(), told.reason), (sentence, Reason::Forbidden));
+        assert_eq!(told.hints, ["bind the role"]);
+    }
+
+    #[test]
     fn the_same_word_about_another_request_is_another_one() {
         let act = Decision::Act { approve: Some(0), stands_on: Some(0), accept: true };
         let request = |uid: &str| {
@@ -540,22 +555,6 @@ mod tests {
     /// Nobody listens there: what is asked of the hub fails, and is told.
     fn nobodys_hub() -> Cluster {
         hub_at("http://127.0.0.1:1")
-    }
-
-    fn hub_at(server: &str) -> Cluster {
-        let config = kube::Config::new(server.parse().unwrap());
-        Cluster {
-            client: kube::Client::try_from(config).unwrap(),
-            context: None,
-            server: server.to_owned(),
-            namespace: "default".to_owned(),
-            ca: None,
-            insecure: false,
-            tls_server_name: None,
-            proxy: None,
-            way: ocm_net::Way::Direct,
-            role: ocm_core::Role::Hub,
-        }
     }
 
     /// Answers what is asked on one connection as a hub that has nothing, and notes it. A watch stands and tells nothing, or

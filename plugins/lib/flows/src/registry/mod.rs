@@ -12,6 +12,6 @@ pub(crate) use clusters::has_joined;
 pub use clusters::{clusters, some_clusters};
 pub(crate) use noted::{RECORDS_PAGE, noted, noted_of, serves_registrations};
 pub(crate) use pages::{FEW, OfHub, PAGE, all, pages, pages_of_metadata, some};
-pub(crate) use requests::{REQUESTS_PAGE, fold_requests, pages_of_requests};
+pub(crate) use requests::{REQUESTS_PAGE, fold_requests, pages_of_requests, requests_of};
 pub use requests::{is_plain, requests, some_requests};
 pub use scope::{Asked, Registry, Scope};

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::ListParams;
 use ocm_api::names::labels;
 use ocm_core::Failure;
-use ocm_core::csr::LONGEST;
+use ocm_core::csr::{LONGEST, Request};
 use ocm_core::name::is_cluster_name;
 use ocm_kube::Cluster;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -67,6 +67,20 @@ pub(crate) async fn fold_requests<S: Send + 'static>(
             None => return Ok(gathered),
         };
     }
+}
+
+/// Certificate requests that carry the label of one of these clusters.
+pub(crate) async fn requests_of(hub: &Cluster, names: &[&str]) -> Result<Vec<Request>, Failure> {
+    let selector = match names.len() {
+        few if few <= FEW => format!("{} in ({})", labels::CLUSTER_NAME, names.join(",")),
+        _ => labels::CLUSTER_NAME.to_owned(),
+    };
+    let wanted: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    pages_of_requests(hub, ListParams::default().labels(&selector), move |object| {
+        let label = object.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER_NAME));
+        label.is_some_and(|label| wanted.contains(label)).then(|| Request::read(&object))
+    })
+    .await
 }
 
 /// What a thread comes to. Where it panics, so does whoever waits for it.
