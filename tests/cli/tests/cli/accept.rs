@@ -1,7 +1,8 @@
 //! `kubectl ocm accept` against a hub that changes whenever something is written.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -141,6 +142,128 @@ fn that_its_request_was_approved_is_told_of_a_cluster_that_could_not_be_accepted
         let approvals = server.lines().into_iter().filter(|line| line.starts_with(APPROVES));
         assert_eq!(approvals.count(), 1, "{conflicts}");
     }
+}
+
+/// A hub that accepts `c1` and `c2` and holds a request for `c1`, on which reading of the kind `broken` fails with a status, and on
+/// which nobody may withdraw the acceptance of the cluster `lacks`.
+fn accepting(broken: &'static str, code: &Arc<AtomicUsize>, lacks: &'static str) -> (Server, Cli) {
+    let request = asks("r1", 10, BOOTSTRAP, &Fixture::agent("c1", "a1"));
+    let (code, withdrawn) = (code.clone(), Mutex::new(BTreeSet::new()));
+    let server = Server::start(move |_, asked| {
+        let path = asked.line.split(['?', ' ']).nth(1).unwrap_or_default();
+        let (name, code) = (path.rsplit('/').next().unwrap_or_default(), code.load(Ordering::SeqCst));
+        if code != 0 && asked.line.starts_with("GET ") && path.split('/').any(|part| part == broken) {
+            let reason = match code {
+                403 => "Forbidden",
+                410 => "Expired",
+                _ => "InternalError",
+            };
+            return status(u16::try_from(code).unwrap_or(500), reason);
+        }
+        if path.ends_with("/selfsubjectaccessreviews") {
+            let asked: Value = serde_json::from_str(&asked.body).unwrap_or_default();
+            let about = asked["spec"]["resourceAttributes"]["name"].as_str();
+            let allowed = lacks.is_empty() || about.is_some_and(|name| name != lacks);
+            let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                "spec": {}, "status": {"allowed": allowed}});
+            return Reply::Json(201, review.to_string());
+        }
+        if path.contains("/managedclusters/") {
+            let mut withdrawn = withdrawn.lock().expect("nobody panics");
+            if asked.line.starts_with(ACCEPTS) {
+                withdrawn.insert(name.to_owned());
+            }
+            let cluster = json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                "metadata": {"name": name, "uid": name, "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"hubAcceptsClient": !withdrawn.contains(name)},
+            });
+            return Reply::Json(200, cluster.to_string());
+        }
+        match name {
+            "certificatesigningrequests" => {
+                list("certificates.k8s.io/v1/CertificateSigningRequestList", std::slice::from_ref(&request))
+            }
+            _ if path.contains("/certificatesigningrequests/") => Reply::Json(200, request.to_string()),
+            _ => status(404, "NotFound"),
+        }
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    (server, cli)
+}
+
+/// How many requests by a method the server was sent.
+fn sent(server: &Server, method: &str) -> usize {
+    server.lines().iter().filter(|line| line.starts_with(method)).count()
+}
+
+#[test]
+fn a_denial_withdraws_acceptance_also_where_requests_cannot_be_read() {
+    for code in [403, 410, 500] {
+        let status = Arc::new(AtomicUsize::new(code));
+        let (server, cli) = accepting("certificatesigningrequests", &status, "");
+        let run = cli.run(["accept", "c1", "--deny", "no", "-o", "json"]);
+        let document: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
+        let detail = document["clusters"][0]["detail"].as_str().unwrap_or_default();
+        let told = "c1 is not accepted any more, but its requests could not be read: ";
+        assert!(run.exit == 1 && detail.starts_with(told), "{code}: {run}");
+        assert_eq!((sent(&server, ACCEPTS), sent(&server, APPROVES)), (1, 0), "{code}: {run}");
+        // Without anything to withdraw that is all that failed.
+        let run = cli.run(["accept", "c1", "--deny", "no"]);
+        assert!(run.exit == 1 && run.stderr.contains("error: "), "{code}: {run}");
+        // A later run finishes.
+        status.store(0, Ordering::SeqCst);
+        let run = cli.run(["accept", "c1", "--deny", "no"]);
+        assert!(run.exit == 0 && run.stdout.contains("managedcluster/c1 denied: r1 denied"), "{code}: {run}");
+        assert_eq!((sent(&server, ACCEPTS), sent(&server, APPROVES)), (1, 1), "{code}: {run}");
+    }
+}
+
+#[test]
+fn a_denial_needs_nothing_that_only_an_acceptance_looks_at() {
+    for broken in ["namespaces", "clusterroles", "clusterrolebindings", "registrations"] {
+        for code in [403, 410, 500] {
+            let (server, cli) = accepting(broken, &Arc::new(AtomicUsize::new(code)), "");
+            let run = cli.run(["accept", "c1", "--deny", "no"]);
+            assert_eq!(
+                (run.exit, sent(&server, ACCEPTS), sent(&server, APPROVES)),
+                (0, 1, 1),
+                "{broken} {code}: {run}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_dry_run_of_a_denial_withdraws_nothing() {
+    let (server, cli) = accepting("", &Arc::new(AtomicUsize::new(0)), "");
+    let run = cli.run(["accept", "c1", "--deny", "no", "--dry-run=client"]);
+    assert!(run.exit == 0 && run.stdout.contains("it is no longer accepted, and r1 denied"), "{run}");
+    assert_eq!((sent(&server, ACCEPTS), sent(&server, APPROVES)), (0, 0), "{run}");
+    let run = cli.run(["accept", "c1", "--deny", "no", "--dry-run=server"]);
+    let writes = |line: &String| line.starts_with(ACCEPTS) || line.starts_with(APPROVES);
+    let lines: Vec<String> = server.lines().into_iter().filter(writes).collect();
+    assert!(
+        run.exit == 0 && lines.len() == 2 && lines.iter().all(|line| line.contains("dryRun=All")),
+        "{lines:?} {run}"
+    );
+}
+
+#[test]
+fn every_cluster_is_denied_for_which_the_right_is_there() {
+    let (server, cli) = accepting("", &Arc::new(AtomicUsize::new(0)), "c2");
+    let run = cli.run(["accept", "c1", "c2", "--deny", "no"]);
+    assert_eq!(run.exit, 1, "{run}");
+    assert!(run.stdout.contains("managedcluster/c1 denied: it is no longer accepted, and r1 denied"), "{run}");
+    let (failed, right) =
+        ("managedcluster/c2 failed, Forbidden: your user lacks rights to deny clusters", "managedclusters");
+    assert!(run.stdout.contains(failed) && run.stdout.contains(&format!("may not patch {right}")), "{run}");
+    assert!(run.stderr.contains("hint: docs/reference/rbac.md"), "{run}");
+    let patches: Vec<String> = server.lines().into_iter().filter(|line| line.starts_with(ACCEPTS)).collect();
+    assert!(patches.len() == 1 && patches[0].contains("/managedclusters/c1"), "{patches:?}");
+    // Where nothing can be done without it, nothing is.
+    let run = cli.run(["accept", "c2", "--deny", "no"]);
+    assert!(run.exit == 1 && run.stderr.contains("error: your user lacks rights to deny clusters"), "{run}");
 }
 
 #[test]
