@@ -532,6 +532,13 @@ fn rights_are_checked_before_anything_is_written() {
     let own = run(kubectl_ocm("accept", &team).arg("r1"));
     assert!(own.code == Some(0) && hub.accepts("r1"), "{own:?}");
     assert!(!hub.accepts("r2") && !hub.is("Approved", &other));
+
+    // To deny, every cluster goes by itself: one without the right does not keep the other accepted.
+    assert_eq!(hub.accept(&["r2"]).code, 0);
+    let both = run(kubectl_ocm("accept", &team).args(["r1", "r2", "--deny", "no"]));
+    assert_eq!(both.code, Some(1), "{both:?}");
+    assert!(both.stdout.contains("managedcluster/r2 failed, Forbidden"), "{both:?}");
+    assert!(!hub.accepts("r1") && hub.accepts("r2"), "{both:?}");
 }
 
 #[test]
@@ -583,7 +590,7 @@ fn a_denial_withdraws_acceptance_whatever_was_planted() {
         let output = command.output().expect("it runs");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    for name in ["n1", "n2", "n3"] {
+    for name in ["n1", "n2", "n3", "n4"] {
         hub.join(name);
         assert_eq!(hub.accept(&[name]).code, 0);
     }
@@ -608,6 +615,16 @@ fn a_denial_withdraws_acceptance_whatever_was_planted() {
     assert_eq!(code, Some(1), "{document}");
     assert!(document.contains(&waits), "{document}");
     assert!(!hub.accepts("n3") && !hub.is("Denied", &waits));
+
+    // Nor is anybody kept from it who may not even read requests, or what else an acceptance looks at.
+    let blind = hub.cluster.user_kubeconfig("blind", &[]).expect("a user");
+    let withdraws = |rule: &Value| resources(rule).iter().any(|kind| kind.starts_with("managedclusters"));
+    let rules = rights(&hub.cluster, "accept.yaml").into_iter().filter(withdraws).collect::<Vec<_>>();
+    bind_rules(&hub.cluster, "blind", &rules);
+    let (code, document) = deny(&blind, &["n4"]);
+    assert_eq!(code, Some(1), "{document}");
+    assert!(document.contains("n4 is not accepted any more, but its requests could not be read"), "{document}");
+    assert!(!hub.accepts("n4"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use e2e_tests::accept_support::{Ask, Hub, accept_binary};
 use e2e_tests::roles::user_with;
 use ocm_core::accept::{Chosen, Options};
 use ocm_core::{DryRun, Event, Narrator, Silent};
-use ocm_flows::accept::{Limits, Outcome, carry_out, deny, survey};
+use ocm_flows::accept::{Denial, Limits, Outcome, carry_out, survey};
 use ocm_flows::registry::Scope;
 
 const REUSE: &str = "Accept it all the same? [y/N] ";
@@ -151,7 +151,9 @@ fn every_change_is_told_when_it_is_made() {
     assert_eq!(hub.request(&first).metadata.annotations.map(|all| all["note"].len()), Some(5000));
 
     let second = hub.ask(&Ask::with("c1", &Fixture::agent("c1", "other")));
-    let rows = hub.wait(deny(&connection, look("c1"), "no", DryRun::No, 1, &done, |_| {}));
+    let scope = Scope::Names(vec!["c1".to_owned()]);
+    let denial = hub.wait(Denial::look(&connection, &scope, &Options::default(), 1)).expect("a look");
+    let rows = hub.wait(denial.carry_out(&connection, "no", DryRun::No, 1, &done, |_| {}));
     assert_eq!(rows[0].outcome, Outcome::Denied);
     assert!(hub.is("Denied", &second) && !hub.accepts("c1"));
     let all = [
