@@ -21,7 +21,7 @@ pub(crate) fn about() -> clap::Command {
              for who asks for its certificate, and the hub's policies count who has approved. The static baseline \
              proves that it is yours.\n\n\
              With --break-glass such an approval is written with your reason, for an hour, and the cluster is accepted past \
-             the policies whose administrators allow that. It takes a right of its own and is told by an Event, in the \
+             the policies whose administrators allow that. It takes a right of its own and is reported as an Event, in the \
              audit log and in metrics. The rules of this command, and policies with breakGlass Never, hold all the same.",
         )
         .after_help(EXAMPLES)
@@ -44,7 +44,7 @@ const EXAMPLES: &str = "Examples:
   kubectl ocm accept c1 --wait --timeout 5m --context hub
 
   # Several keys ask for the same name: say which one
-  kubectl ocm accept c1 --fingerprint sha256:0123… --context hub
+  kubectl ocm accept c1 --fingerprint sha256:HEX --context hub
 
   # Its request was approved and is gone: accept it all the same
   kubectl ocm accept c1 --without-request --context hub
@@ -58,9 +58,9 @@ const EXAMPLES: &str = "Examples:
   # Deny a cluster, or withdraw its acceptance
   kubectl ocm accept c1 --deny 'not ours' --context hub
 
-Exit codes: 0 every cluster is accepted, approved with --approve-only, or would be accepted with --explain, 1 the hub failed, 2 usage,
-3 a cluster was refused or has not asked yet, or with --explain something is in the way of one,
-124 it did not ask rightly in time, 130 interrupted.";
+Exit codes: 0 every cluster is accepted, approved with --approve-only, or would be accepted with --explain, 1 \
+the hub failed, 2 usage, 3 a cluster was refused or has not asked yet, or with --explain something is in the way \
+of one, 124 no valid request within --timeout, 130 interrupted.";
 
 /// Arguments of `kubectl ocm accept`.
 #[derive(Args, Clone, Debug)]
@@ -121,23 +121,24 @@ pub(crate) struct AcceptArgs {
     /// Why you approve
     #[arg(long, value_name = "TEXT", requires = "approve_only")]
     pub(crate) reason: Option<String>,
-    /// How long your approval counts: 72h unless said, 30 days at most; with --break-glass 1h unless said, 4 hours at most
+    /// How long your approval counts: default 72h, at most 30 days; with --break-glass default 1h, at most 4 hours
     #[arg(long, value_name = "DURATION", requires = "approving")]
     pub(crate) expires: Option<String>,
     /// A group of yours that your approval is to count for; without it all of yours but system:* (repeatable)
     #[arg(long = "group", value_name = "NAME", requires = "approving")]
     pub(crate) groups: Vec<String>,
-    /// Wait for clusters that have not registered or asked yet. A request that breaks a rule is told, and the right one
+    /// Wait for clusters that have not registered or asked yet. A request that breaks a rule is reported, and a valid one is
     /// waited for
     #[arg(long)]
     pub(crate) wait: bool,
     /// How long to wait
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub(crate) timeout: String,
-    /// Show what would be done: client decides here, server lets the hub check it too; nothing is changed
+    /// Show what would be done and change nothing: client decides here, server lets the hub check it too; without a value it
+    /// is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub(crate) dry_run: DryRunArg,
-    /// Tell why each cluster would be accepted, or what is in the way: rules, requests, policies of the hub, and what to type
+    /// Show why each cluster would be accepted, or what is in the way: rules, requests, policies of the hub, and what to type
     /// next. Nothing is changed; it needs only rights to read
     #[arg(long, conflicts_with_all = ["yes", "deny", "approve_only", "break_glass", "wait", "timeout", "dry_run", "concurrency"])]
     pub(crate) explain: bool,

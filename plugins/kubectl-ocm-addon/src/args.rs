@@ -37,19 +37,18 @@ const EXAMPLES: &str = "Examples:
     --config addondeploymentconfigs.addon.open-cluster-management.io/default/canary
 
   # Let its agents on a cluster go through a proxy
-  kubectl ocm addon proxy-config hello --clusters c1 --https-proxy http://proxy.example:3128 --no-proxy 10.96.0.0/16 \\
-    --context hub
+  kubectl ocm addon proxy-config hello --clusters c1 --https-proxy http://proxy.example:3128 \\
+    --no-proxy 10.96.0.0/16 --context hub
 
   # Disable it, and wait until it is gone
   kubectl ocm addon disable hello --clusters c1 --context hub
 
-  # Away with it, after no cluster has it any more
+  # Delete it, once no cluster has it enabled any more
   kubectl ocm addon delete hello --context hub
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 refused: nothing defines the
-add-on, it is somebody else's, clusters have it, an agent is not there to clean up, or the answer
-was no; or a configuration is not in effect, 124 it was not there, or not gone, in time,
-130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 refused: nothing defines the add-on, it is \
+somebody else's, clusters have it, an agent is not there to clean up, or confirmation was declined; or a \
+configuration is not in effect, 124 it was not there, or not gone, in time, 130 interrupted.";
 
 const CREATE: &str = "Examples:
   # See what would be created, and create nothing
@@ -59,18 +58,20 @@ const CREATE: &str = "Examples:
   kubectl ocm addon create hello -f agent.yaml --placement default/all --context hub
 
   # Its agents may read what a ClusterRole of the hub lets them, in the namespace of their cluster
-  kubectl ocm addon create hello -f agent.yaml --hub-registration --cluster-role-bind view --context hub
+  kubectl ocm addon create hello -f agent.yaml --hub-registration --cluster-role-bind view \\
+    --context hub
 
   # The next version of it
   kubectl ocm addon create hello -f agent.yaml --version 0.0.2 --context hub";
 
-const STATUS: &str = "OBJECT takes effect of each kind of configuration; FROM is where it is said: default is the ClusterManagementAddOn,
-placement its install strategy, cluster the ManagedClusterAddOn. What is said closer to the cluster
-replaces the others. APPLIED is whether what the hub wants is what was applied last. What was
-taken away and is still there has no FROM.
+const STATUS: &str = "\
+OBJECT takes effect of each kind of configuration; FROM is where it is said: default is the \
+ClusterManagementAddOn, placement its install strategy, cluster the ManagedClusterAddOn. What is said closer to \
+the cluster replaces the others. APPLIED is whether what the hub wants is what was applied last. What was taken \
+away and is still there has no FROM.
 
-Without --clusters, the rollout is told, too: the stages of each placement by which the hub installs
-the add-on, in their order, with how many of their clusters are done, and what they wait for.
+Without --clusters, the rollout is told, too: the stages of each placement by which the hub installs the add-on, \
+in their order, with how many of their clusters are done, and what they wait for.
 
 Examples:
   kubectl ocm addon status hello --context hub
@@ -85,9 +86,10 @@ const ENABLE: &str = "Examples:
   kubectl ocm addon enable hello --clusters c1 --context hub \\
     --config addondeploymentconfigs.addon.open-cluster-management.io/default/proxied";
 
-const CONFIG: &str = "A configuration is said in one of three places: --default is the ClusterManagementAddOn, --placement its install strategy,
---clusters the ManagedClusterAddOns. What is said closer to the cluster replaces the others: kubectl ocm
-addon status NAME -o wide shows all of them, and which one takes effect.";
+const CONFIG: &str = "\
+A configuration is said in one of three places: --default is the ClusterManagementAddOn, --placement its install \
+strategy, --clusters the ManagedClusterAddOns. What is said closer to the cluster replaces the others: kubectl \
+ocm addon status NAME -o wide shows all of them, and which one takes effect.";
 
 const SET: &str = "Examples:
   # See what would change, and change nothing
@@ -112,17 +114,18 @@ const UNSET: &str = "Examples:
     --config addondeploymentconfigs.addon.open-cluster-management.io/default/canary";
 
 const PROXY: &str = "Examples:
-  # See what would change, and change nothing; with access to the cluster, its own addresses are read there
-  kubectl ocm addon proxy-config hello --clusters c1 --https-proxy https://proxy.example:3129 --proxy-ca-file proxy.crt \\
-    --managed-context c1 --context hub --diff
+  # See what would change, and change nothing; the cluster's own addresses are read from it
+  kubectl ocm addon proxy-config hello --clusters c1 --https-proxy https://proxy.example:3129 \\
+    --proxy-ca-file proxy.crt --managed-context c1 --context hub --diff
 
   # The clusters of a placement by which the hub installs it, and wait until it is in effect
-  kubectl ocm addon proxy-config hello --placement default/eu --http-proxy http://proxy.example:3128 \\
-    --https-proxy http://proxy.example:3128 --no-proxy 10.96.0.0/16,.corp.example --context hub --wait
+  kubectl ocm addon proxy-config hello --placement default/eu \\
+    --http-proxy http://proxy.example:3128 --https-proxy http://proxy.example:3128 \\
+    --no-proxy 10.96.0.0/16,.corp.example --context hub --wait
 
   # All clusters, in a configuration that holds other settings, too
-  kubectl ocm addon proxy-config hello --default --config default/hello --https-proxy http://proxy.example:3128 \\
-    --no-proxy 10.96.0.0/16 --context hub
+  kubectl ocm addon proxy-config hello --default --config default/hello \\
+    --https-proxy http://proxy.example:3128 --no-proxy 10.96.0.0/16 --context hub
 
   # Without a proxy again
   kubectl ocm addon proxy-config hello --clusters c1 --http-proxy '' --https-proxy '' --context hub";
@@ -134,8 +137,9 @@ const DISABLE: &str = "Examples:
   # Of a cluster that does not exist any more
   kubectl ocm addon disable hello --clusters c1 --force --context hub";
 
-const DELETE: &str = "Templates go that addon create has made; those that somebody else has written stay, and so do configurations. An add-on
-of install hub-addon goes with the rest of its hub's side, by uninstall hub-addon.
+const DELETE: &str = "\
+Templates go that addon create has made; those that somebody else has written stay, and so do configurations. An \
+add-on of install hub-addon goes with the rest of its hub's side, by uninstall hub-addon.
 
 Examples:
   # See what would be deleted, and delete nothing
@@ -400,7 +404,8 @@ pub(crate) struct DeleteArgs {
     pub(crate) withdraw: WithdrawArgs,
 }
 
-const FORCE: &str = "Delete them although clusters have them, and take them from these
+const FORCE: &str = "\
+Delete them although clusters have them, and take them from these
 
-Each cluster is named first, and so are the finalizers that are taken away since the agent for which they are needed is not
-there. An agent that is there gets the time of --timeout to clean up.";
+Each cluster is named first, and so are the finalizers that are taken away since the agent for which they are \
+needed is not there. An agent that is there gets the time of --timeout to clean up.";

@@ -36,11 +36,11 @@ const EXAMPLES: &str = "Examples:
   # Back to the set default
   kubectl ocm clusterset unset prod c1 --context hub
 
-  # Away with the set and all that uses it
+  # Delete the set, also if it has clusters or bindings
   kubectl ocm clusterset delete prod --force --context hub
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the set is in use or is not changed by hand, or the answer was no,
-130 interrupted.";
+Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the set is in use or is not changed by hand, or confirmation was \
+declined, 130 interrupted.";
 
 const CREATE: &str = "Examples:
   kubectl ocm clusterset create prod staging --context hub";
@@ -51,25 +51,25 @@ Examples:
   kubectl ocm clusterset bind prod --namespace team-a,team-b --context hub
   kubectl ocm clusterset bind prod --namespace team-c --create-namespace --context hub";
 
-const UNBIND: &str =
-    "Placements of the namespace select clusters of the set no longer, and what was placed there because of them
+const UNBIND: &str = "\
+Placements of the namespace select clusters of the set no longer, and what was placed there because of them \
 goes. Those that lose clusters are named before.
 
 Examples:
   kubectl ocm clusterset unbind prod --namespace team-a --context hub";
 
-const SET: &str =
-    "A cluster leaves the set that it was in. You are asked first if that is another one than default, or if
-placements lose it. Your user needs the right to create managedclustersets/join of both sets.
-The agents make the namespaces of --namespaces on every cluster of the set, also of those that join it later.
+const SET: &str = "\
+A cluster leaves the set that it was in. You are asked first if that is another one than default, or if \
+placements lose it. Your user needs the right to create managedclustersets/join of both sets. The agents make \
+the namespaces of --namespaces on every cluster of the set, also of those that join it later.
 
 Examples:
   kubectl ocm clusterset set prod c1 c2 --context hub
   kubectl ocm clusterset set prod --namespaces monitoring,logging --context hub
   kubectl ocm clusterset set prod -l env=prod --yes --context hub";
 
-const UNSET: &str =
-    "The hub puts clusters without a set into the set default, unless it has no such set. Clusters that are in
+const UNSET: &str = "\
+The hub puts clusters without a set into the set default, unless it has no such set. Clusters that are in \
 another set stay there. Namespaces that the set manages no longer stay on the clusters, with what is in them.
 
 Examples:
@@ -77,9 +77,9 @@ Examples:
   kubectl ocm clusterset unset prod --namespaces logging --context hub
   kubectl ocm clusterset unset prod -l env=dev --yes --context hub";
 
-const DELETE: &str =
-    "A set with clusters or bindings is refused without --force, and so are default and global, which the hub
-makes itself.
+const DELETE: &str = "\
+A set with clusters or bindings is refused without --force, and so are default and global, which the hub makes \
+itself.
 
 Examples:
   kubectl ocm clusterset delete staging --context hub
@@ -175,7 +175,7 @@ pub(crate) struct MembersArgs {
     /// Namespaces that the agents make on every cluster of the set (repeatable, or with commas)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub(crate) namespaces: Vec<String>,
-    /// Do not ask
+    /// Skip confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -198,7 +198,8 @@ pub(crate) struct DeleteArgs {
 /// How something is changed.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ChangeArgs {
-    /// Show what would be changed and change nothing: client decides here and only reads, server lets the API server check it too
+    /// Show what would be changed and change nothing: client decides here and only reads, server lets the API server check it
+    /// too; without a value it is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
     #[arg(require_equals = true)]
     pub(crate) dry_run: DryRunArg,

@@ -32,8 +32,8 @@ const EXAMPLES: &str = "Examples:
   # A cluster that does not exist any more
   kubectl ocm detach c1 --context hub --force
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 refused: an agent is not there to clean up, or the
-answer was no, 124 it was not gone in time, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 refused: an agent is not there to clean up, \
+or confirmation was declined, 124 it was not gone in time, 130 interrupted.";
 
 /// Arguments of `kubectl ocm detach`.
 #[derive(Args, Clone, Debug)]

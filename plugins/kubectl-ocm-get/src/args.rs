@@ -50,9 +50,10 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 ok, 1 the hub failed or does not know a name, 2 usage, 130 interrupted.";
 
-const CLUSTERS: &str = "Phases: Pending (waits for acceptance), Accepted (the agent has not joined yet), Joined,
-Available, Unavailable (the cluster's API server is not healthy), Unknown (the agent has stopped reporting),
-Denied, Detaching (being removed from the hub).
+const CLUSTERS: &str = "\
+Phases: Pending (waits for acceptance), Accepted (the agent has not joined yet), Joined, Available, Unavailable \
+(the cluster's API server is not healthy), Unknown (the agent has stopped reporting), Denied, Detaching (being \
+removed from the hub).
 
 Examples:
   kubectl ocm get clusters --context hub
@@ -60,26 +61,28 @@ Examples:
   kubectl ocm get clusters --cluster-set prod -o tree --context hub
   kubectl ocm get clusters c1 -o json --context hub | jq -r '.standing.phase'";
 
-const REQUESTS: &str = "VERDICT is what accept thinks of a request: Sound, or the reason code for which it is refused;
-Renewal and AddOn requests are decided by the hub's own controllers.
+const REQUESTS: &str = "\
+VERDICT is what accept thinks of a request: Sound, or the reason code for which it is refused; Renewal and AddOn \
+requests are decided by the hub's own controllers.
 
 Examples:
   kubectl ocm get csr --pending --context hub
   kubectl ocm get csr c1 -o wide --context hub";
 
-const REGISTRATIONS: &str =
-    "VERDICT is what rules and policies said together: Allow, Hold, Deny, Error, or NoOpinion, also before
-anybody was asked. APPROVED BY names the policies that let the cluster in; where it names none, a person
-did, or Open Cluster Management, or nobody. WAITING FOR is what keeps it out.
+const REGISTRATIONS: &str = "\
+VERDICT is that of rules and policies together: Allow, Hold, Deny, Error, or NoOpinion, also before a first \
+evaluation. APPROVED BY names the policies that let the cluster in; where it names none, a person did, or Open \
+Cluster Management, or nobody. WAITING FOR is what keeps it out.
 
 Examples:
   kubectl ocm get registrations --context hub
   kubectl ocm get registrations --watch --context hub
-  kubectl ocm get registrations c1 -o json --context hub | jq -r '.status.decision.record' > record.json";
+  kubectl ocm get registrations c1 -o json --context hub | jq -r '.status.decision.record' \\
+    > record.json";
 
-const WORKS: &str = "OBJECTS is how many of a work's objects are available, of how many. WHY is what keeps the work
-from being there: the first object that could not be applied, or that is not available, and how
-many more there are.
+const WORKS: &str = "\
+OBJECTS is how many of a work's objects are available, of how many. WHY is what keeps the work from being there: \
+the first object that could not be applied, or that is not available, and how many more there are.
 
 Examples:
   kubectl ocm get works --context hub
@@ -87,30 +90,30 @@ Examples:
   kubectl ocm get works -c c1 -o tree --context hub
   kubectl ocm get works web -o json --context hub | jq '.items[].standing'";
 
-const ADDONS: &str =
-    "WHY is what keeps an add-on from being available: its configuration, its registration, its objects,
-its agent, whatever comes first.
+const ADDONS: &str = "\
+WHY is what keeps an add-on from being available: its configuration, its registration, its objects, its agent, \
+whatever comes first.
 
 Examples:
   kubectl ocm get addons --context hub
   kubectl ocm get addons -c c1,c2 -o wide --context hub
   kubectl ocm get addons hello -o tree --context hub";
 
-const HUB_ADDONS: &str =
-    "CLUSTERS is on how many clusters an add-on is available, of how many that have it. STRATEGY: with Manual,
-people enable it; with Placements, the hub installs it on the clusters that these select. INSTALLED BY is
-who has written its ClusterManagementAddOn: kubectl-ocm, with the name for kubectl ocm uninstall hub-addon
-where there is one, or others.
+const HUB_ADDONS: &str = "\
+CLUSTERS is on how many clusters an add-on is available, of how many that have it. STRATEGY: with Manual, people \
+enable it; with Placements, the hub installs it on the clusters that these select. INSTALLED BY is who has \
+written its ClusterManagementAddOn: kubectl-ocm, with the name for kubectl ocm uninstall hub-addon where there \
+is one, or others.
 
 Examples:
   kubectl ocm get hub-addons --context hub
   kubectl ocm get hub-addons hello -o wide --context hub
   kubectl ocm get hub-addons -o json --context hub | jq '.items[].standing'";
 
-const SETS: &str =
-    "CLUSTERS is how many clusters are in a set; NAMESPACES are those that it is bound to, whose placements may
-select from it. EMPTY is what the hub's controller says. SELECTOR: ExclusiveClusterSetLabel are clusters
-that were put into the set, LabelSelector those whose labels it chooses.
+const SETS: &str = "\
+CLUSTERS is how many clusters are in a set; NAMESPACES are those that it is bound to, whose placements may \
+select from it. EMPTY is what the hub's controller reports. SELECTOR: ExclusiveClusterSetLabel are clusters that \
+were put into the set, LabelSelector those whose labels it chooses.
 
 Examples:
   kubectl ocm get clustersets --context hub
@@ -118,10 +121,9 @@ Examples:
   kubectl ocm get clustersets -o tree --context hub
   kubectl ocm get clustersets --watch --context hub";
 
-const PLACEMENTS: &str =
-    "WHY is what keeps a placement from selecting as many clusters as it is to: no set is bound to its
-namespace, its sets are empty, predicates or taints leave too few clusters. --explain tells that of
-each cluster.
+const PLACEMENTS: &str = "\
+WHY is what keeps a placement from selecting as many clusters as it is to: no set is bound to its namespace, its \
+sets are empty, predicates or taints leave too few clusters. --explain tells that of each cluster.
 
 Examples:
   kubectl ocm get placements --namespace team-a --context hub
@@ -137,21 +139,21 @@ Examples:
   kubectl ocm get tokens -o wide --context hub
   kubectl ocm get tokens --watch --context hub";
 
-const HUB_INFO: &str =
-    "READY is how many pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec,
-or Unknown: set in the spec and not known here. STORED are the versions in which objects of a
-definition may be stored. MISSING is what keeps the hub from being as its ClusterManager asks for; whether
-its webhooks answer is what troubleshoot finds out.
+const HUB_INFO: &str = "\
+READY is how many pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec, or \
+Unknown: set in the spec and not known here. STORED are the versions in which objects of a \
+CustomResourceDefinition may be stored. MISSING is what keeps the hub from being as its ClusterManager asks for; \
+whether its webhooks answer is what troubleshoot finds out.
 
 Examples:
   kubectl ocm get hub-info --context hub
   kubectl ocm get hub-info -o jsonpath='{.release}' --context hub";
 
-const KLUSTERLET_INFO: &str =
-    "Shown are all Klusterlets of the cluster, those of clusters that it hosts among them. READY is how many
-pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec, or
-Unknown: set in the spec and not known here. STORED are the versions in which objects of a definition may
-be stored. MISSING is what keeps the agents from running as the Klusterlet asks for.
+const KLUSTERLET_INFO: &str = "\
+Shown are all Klusterlets of the cluster, those of clusters that it hosts among them. READY is how many pods of \
+a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec, or Unknown: set in the spec and \
+not known here. STORED are the versions in which objects of a CustomResourceDefinition may be stored. MISSING is \
+what keeps the agents from running as the Klusterlet asks for.
 
 Examples:
   kubectl ocm get klusterlet-info --context c1
@@ -201,10 +203,10 @@ pub(crate) enum What {
     /// Bootstrap tokens with which clusters can register; never their secrets
     #[command(visible_alias = "token", after_help = TOKENS)]
     Tokens(TokenListArgs),
-    /// What runs on a hub: release, images, Deployments, conditions, feature gates, definitions
+    /// What runs on a hub: release, images, Deployments, conditions, feature gates, CustomResourceDefinitions
     #[command(after_help = HUB_INFO)]
     HubInfo(InfoArgs),
-    /// What runs on a managed cluster: release, images, Deployments, conditions, feature gates, definitions
+    /// What runs on a managed cluster: release, images, Deployments, conditions, feature gates, CustomResourceDefinitions
     #[command(after_help = KLUSTERLET_INFO)]
     KlusterletInfo(InfoArgs),
 }

@@ -50,7 +50,8 @@ Examples:
   kubectl ocm install hub --context hub --diff
 
   # Pull the images from a registry of your own, with credentials
-  kubectl ocm install hub --registry registry.example/ocm --image-pull-credential-file ~/.docker/config.json
+  kubectl ocm install hub --registry registry.example/ocm \\
+    --image-pull-credential-file ~/.docker/config.json
 
   # And pin every image by its digest
   kubectl ocm install hub --registry registry.example/ocm --image-digests digests.json
@@ -65,14 +66,16 @@ Examples:
   kubectl ocm install hub --registration-drivers csr,grpc --grpc-server hub.example:443
 
   # And reach the gRPC server at a port of the hub's nodes, or by a load balancer of the cloud
-  kubectl ocm install hub --registration-drivers csr,grpc --grpc-server NODE:30443 --expose-grpc nodePort
+  kubectl ocm install hub --registration-drivers csr,grpc --grpc-server NODE:30443 \\
+    --expose-grpc nodePort
   kubectl ocm install hub --registration-drivers csr,grpc --expose-grpc loadBalancer
 
   # With the hub's pods on another cluster; its API server finds the webhooks at these addresses
-  kubectl ocm install hub --mode hosted --context hosting --hub-context hub --registration-webhook HOST --work-webhook HOST
+  kubectl ocm install hub --mode hosted --context hosting --hub-context hub \\
+    --registration-webhook HOST --work-webhook HOST
 
-What is there stays: a hub that was installed before, by this command or by another tool, keeps every setting that no \
-flag names, its release included. Running the same command again changes nothing.
+What is there stays: a hub that was installed before, by this command or by another tool, keeps every setting \
+that no flag names, its release included. Running the same command again changes nothing.
 
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or a rule refused, \
 124 --wait gave up, 130 interrupted.";
@@ -201,7 +204,7 @@ Examples:
   # Refuse wrong registrations on the hub, and wait until the API server does
   kubectl ocm install baseline --context hub --wait
 
-  # Only warn at first: whoever sends something wrong reads why it will be refused, and the audit log keeps it
+  # Only warn at first: clients get a warning, and the audit log records the violation
   kubectl ocm install baseline --context hub --audit
 
   # Let agents register with labels of your own, and into a cluster set
@@ -213,8 +216,8 @@ Examples:
 Running the same command again changes nothing; other flags replace what was chosen before. To take it away: \
 kubectl ocm uninstall baseline
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or the cluster is too old, \
-124 --wait gave up, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or the cluster is \
+too old, 124 --wait gave up, 130 interrupted.";
 
 /// Have the hub's API server itself refuse wrong registrations
 ///
@@ -261,13 +264,16 @@ pub(crate) struct BaselineInstallArgs {
 const POLICY_ENGINE_EXAMPLES: &str = "\
 Examples:
   # Install it, and wait until the API server asks the webhook
-  kubectl ocm install policy-engine --context hub --image registry.example/ocm-policy-webhook:0.1.0 --wait
+  kubectl ocm install policy-engine --context hub \\
+    --image registry.example/ocm-policy-webhook:0.1.0 --wait
 
   # Refuse nothing at first: what would be refused stands in the webhook's log and in the audit log
-  kubectl ocm install policy-engine --context hub --image registry.example/ocm-policy-webhook:0.1.0 --audit --wait
+  kubectl ocm install policy-engine --context hub \\
+    --image registry.example/ocm-policy-webhook:0.1.0 --audit --wait
 
   # See what another image would change, and change nothing
-  kubectl ocm install policy-engine --context hub --image registry.example/ocm-policy-webhook:0.2.0 --diff
+  kubectl ocm install policy-engine --context hub \\
+    --image registry.example/ocm-policy-webhook:0.2.0 --diff
 
   # Have cert-manager look after the webhook's certificate
   kubectl ocm install policy-engine --context hub --certificate-issuer ClusterIssuer/internal --wait
@@ -276,16 +282,18 @@ Examples:
   kubectl ocm install policy-engine --context hub --api-server-cidr 10.0.0.0/28 --wait
 
   # Put the manifests into Git; keys are left out, and made by whoever applies them
-  kubectl ocm install policy-engine --image registry.example/ocm-policy-webhook:0.1.0 --render > policy-engine.yaml
+  kubectl ocm install policy-engine --image registry.example/ocm-policy-webhook:0.1.0 --render \\
+    > policy-engine.yaml
 
-Running the same command again changes nothing but certificates of which two thirds of the life have passed; a CronJob on \
-the hub renews them, too. What is there stays where no flag says otherwise: the image, the number of pods, settings of policies, and a baseline with \
-settings of your own. Without --wait the webhook is asked, and what it does not answer passes; with --wait nobody \
-registers without it in the end. Its controller lets in what a HubPolicy with autoApprove allows, and nobody before there is \
-one. To take it away: kubectl ocm uninstall policy-engine
+Running the same command again changes nothing but certificates of which two thirds of the life have passed; a \
+CronJob on the hub renews them, too. What is there stays where no flag says otherwise: the image, the number of \
+pods, settings of policies, and a baseline with settings of your own. Without --wait the webhook is asked, and \
+what it does not answer passes; with --wait nobody registers without it in the end. Its controller lets in what \
+a HubPolicy with autoApprove allows, and nobody before there is one. To take it away: kubectl ocm uninstall \
+policy-engine
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences, or the cluster is too old or \
-no hub, 124 --wait gave up, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences, or the cluster is \
+too old or no hub, 124 --wait gave up, 130 interrupted.";
 
 /// Have WebAssembly policies decide about registrations on the hub
 ///
@@ -356,7 +364,8 @@ Examples:
   kubectl ocm install hub-addon hello -f hello.yaml --context hub --wait
 
   # Without a file in between, in a namespace that is made for it
-  helm template hello ./hello-chart | kubectl ocm install hub-addon hello -f - --namespace hello --create-namespace
+  helm template hello ./hello-chart \\
+    | kubectl ocm install hub-addon hello -f - --namespace hello --create-namespace
 
   # See what another version would change, and change nothing
   kubectl ocm install hub-addon hello -f hello-2.yaml --context hub --diff
@@ -364,10 +373,11 @@ Examples:
   # What can be enabled on clusters, and who has installed it
   kubectl ocm get hub-addons --context hub
 
-Each object is labelled kubectl-ocm.dev/hub-addon=NAME when it is made: kubectl ocm uninstall hub-addon deletes those, and no \
-others. What was there before stays as it is if it says the same, and is refused without --overwrite if it does not; it stays \
-when the add-on goes. Running the same command again changes nothing; one that was killed is run again. What another version of \
-the files does not hold any more stays until the add-on is uninstalled.
+Each object is labelled kubectl-ocm.dev/hub-addon=NAME when it is made: kubectl ocm uninstall hub-addon deletes \
+those, and no others. What was there before stays as it is if it says the same, and is refused without \
+--overwrite if it does not; it stays when the add-on goes. Running the same command again changes nothing; one \
+that was killed is run again. What another version of the files does not hold any more stays until the add-on is \
+uninstalled.
 
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or a rule refused, \
 124 --wait gave up, 130 interrupted.";

@@ -9,14 +9,14 @@ use ocm_kube::{ClientArgs, FallbackHubArgs, HubArgs, ManagedArgs};
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("join")
-        .about("Register a cluster at a hub")
+        .about("Register a cluster with a hub")
         .long_about(
-            "Register a cluster at a hub: verify the hub, check both sides, install the agent, follow it.\n\n\
+            "Register a cluster with a hub: verify the hub, check both sides, install the agent, follow it.\n\n\
              There are two ways in. With a token that `kubectl ocm token create` printed on the hub; or with access to \
              both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
              hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
-             Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped, \
-             and a cluster that has joined gets what is typed otherwise than it has, but for another release, which comes with \
+             Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped. \
+             On a cluster that has joined, settings that differ from the flags are updated. To change the release, use \
              kubectl ocm upgrade.\n\n\
              With --filename, a hub and many clusters are brought up together, as a file says: the hub is installed if the file \
              has it so, and all clusters join at the same time, whatever becomes of the others.",
@@ -24,23 +24,28 @@ pub(crate) fn about() -> clap::Command {
         .after_help(EXAMPLES)
 }
 
-const EXAMPLES: &str = "What --wait waits for:
+const EXAMPLES: &str = "\
+What --wait waits for:
   registered   the hub knows the cluster and its request: default with a token, and without --accept
   available    accepted, joined, and Available on the hub: default with --accept
 
 Examples:
   # With the line of `kubectl ocm token create`, against the cluster of the current context
-  kubectl ocm join c1 --hub-token TOKEN --hub-apiserver https://hub.example:6443 --hub-ca-pin sha256:… --wait
+  kubectl ocm join c1 --hub-token TOKEN --hub-apiserver https://hub.example:6443 \\
+    --hub-ca-pin sha256:HEX --wait
 
   # With access to both clusters, from nothing to available
   kubectl ocm join c1 --context c1 --hub-context hub --accept --wait
 
   # The token from a file or from stdin, not on the command line
-  kubectl ocm join c1 --hub-token-file /run/secrets/token --hub-apiserver https://hub.example:6443 --ca-file hub.crt
-  kubectl ocm token create --token-only --context hub | kubectl ocm join c1 --hub-token - --hub-apiserver …
+  kubectl ocm join c1 --hub-token-file /run/secrets/token --hub-apiserver https://hub.example:6443 \\
+    --ca-file hub.crt
+  kubectl ocm token create --token-only --context hub \\
+    | kubectl ocm join c1 --hub-token - --hub-apiserver https://hub.example:6443 --ca-file hub.crt
 
   # One agent instead of two, from a registry of your own
-  kubectl ocm join c1 --singleton --registry registry.example/ocm --image-pull-credential-file auth.json --hub-context hub
+  kubectl ocm join c1 --singleton --registry registry.example/ocm \\
+    --image-pull-credential-file auth.json --hub-context hub
 
   # A cluster that has joined goes from two agents to one, and back
   kubectl ocm join c1 --context c1 --hub-context hub --singleton --accept --wait
@@ -56,48 +61,59 @@ Examples:
   kubectl ocm join c1 --hub-context hub --values klusterlet.yaml --diff
 
   # Other settings for a cluster that has joined
-  kubectl ocm join c1 --context c1 --hub-context hub --client-cert-expiration-seconds 86400 --accept --wait
+  kubectl ocm join c1 --context c1 --hub-context hub --client-cert-expiration-seconds 86400 \\
+    --accept --wait
 
-  # With the agent on another cluster: of the one that joins the hosting one gets an account, replaced by each join
-  kubectl ocm join c1 --mode hosted --context hosting --managed-kubeconfig c1.kubeconfig --hub-context hub --accept --wait
+  # Hosted mode: the agent runs on the hosting cluster, with a ServiceAccount token of the managed
+  # cluster that each join replaces
+  kubectl ocm join c1 --mode hosted --context hosting --managed-kubeconfig c1.kubeconfig \\
+    --hub-context hub --accept --wait
 
-  # With an agent that reaches the hub through a proxy; the same on a cluster that has joined, and without it again
-  kubectl ocm join c1 --hub-context hub --proxy-url https://proxy.example:3129 --proxy-ca-file proxy.crt --accept --wait
+  # With an agent that reaches the hub through a proxy, also on a cluster that has joined; and
+  # without a proxy again
+  kubectl ocm join c1 --hub-context hub --proxy-url https://proxy.example:3129 \\
+    --proxy-ca-file proxy.crt --accept --wait
   kubectl ocm join c1 --hub-context hub --proxy-url '' --accept --wait
 
   # Over gRPC: the agent dials the hub's gRPC server, whose address and CA the hub says
   kubectl ocm join c1 --context c1 --hub-context hub --registration-auth grpc --accept --wait
 
   # A cluster that has joined goes over to gRPC, and back
-  kubectl ocm join c1 --context c1 --hub-context hub --registration-auth grpc --grpc-server hub.example:443 --accept --wait
+  kubectl ocm join c1 --context c1 --hub-context hub --registration-auth grpc \\
+    --grpc-server hub.example:443 --accept --wait
   kubectl ocm join c1 --context c1 --hub-context hub --registration-auth csr --accept --wait
 
   # With a second hub, which the agent turns to when the first one has not answered for five minutes
-  kubectl ocm join c1 --context c1 --hub-context hub --fallback-hub-context hub2 --hub-connection-timeout 5m --accept --wait
+  kubectl ocm join c1 --context c1 --hub-context hub --fallback-hub-context hub2 \\
+    --hub-connection-timeout 5m --accept --wait
 
   # Without it again
   kubectl ocm join c1 --context c1 --hub-context hub --remove-fallback-hub https://hub2.example:6443
 
   # With an identity of AWS, on EKS
-  kubectl ocm join c1 --hub-context hub --registration-auth awsirsa --hub-cluster-arn ARN --managed-cluster-arn ARN
+  kubectl ocm join c1 --hub-context hub --registration-auth awsirsa --hub-cluster-arn ARN \\
+    --managed-cluster-arn ARN
 
   # What it would do, and what would change in each object
   kubectl ocm join c1 --hub-context hub --dry-run=server
   kubectl ocm join c1 --hub-context hub --diff
 
   # The manifests instead of a join, with the token in them
-  kubectl ocm join c1 --hub-token-file token --hub-apiserver … --render --show-secrets > c1.yaml
+  kubectl ocm join c1 --hub-token-file token --hub-apiserver https://hub.example:6443 \\
+    --ca-file hub.crt --render --show-secrets > c1.yaml
 
-  # A hub and many clusters, as a file says: what would change, and then all of it, until every cluster is available
+  # A hub and many clusters, as a file says: see what would change, then apply it and wait until
+  # every cluster is available
   kubectl ocm join -f fleet.yaml --dry-run
   kubectl ocm join -f fleet.yaml
 
   # Their manifests for Git, without a secret
   kubectl ocm join -f fleet.yaml --render > manifests.yaml
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the cluster belongs to another hub, the name is taken,
-the new key of its agent is left to a person, or the hub does not offer the driver; or --diff found differences, 124 the wait ended, 130 interrupted.
-With --filename, the code is that of the first failure: of the hub, or else of the first cluster in the order of the file.";
+Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the cluster belongs to another hub, the name is taken, the new \
+key of its agent is left to a person, or the hub does not offer the driver; or --diff found differences, 124 the \
+wait ended, 130 interrupted. With --filename, the code is that of the first failure: of the hub, or else of the \
+first cluster in the order of the file.";
 
 /// The heading of what goes with a fleet file.
 const MANY: &str = "Many clusters";
@@ -181,14 +197,14 @@ const NOT_WITH_A_FILE: [&str; 70] = [
 #[derive(Args, Clone, Debug)]
 #[command(mut_arg("concurrency", of_a_fleet))]
 pub(crate) struct JoinArgs {
-    /// Name that the cluster gets on the hub
-    #[arg(value_name = "NAME", required_unless_present_any = ["cluster_name", "filename"])]
+    /// Name that the cluster gets on the hub; required without --filename
+    #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Alias for compatibility with clusteradm
     #[arg(long, value_name = "NAME", hide = true, conflicts_with = "name")]
     pub(crate) cluster_name: Option<String>,
 
-    /// File of a hub and its clusters, of kind Fleet; - for stdin. What is otherwise typed of a cluster stands in it
+    /// File of kind Fleet that lists a hub and its clusters; it replaces the per-cluster flags; - for stdin
     #[arg(short, long, value_name = "FILE", help_heading = MANY, conflicts_with_all = NOT_WITH_A_FILE)]
     pub(crate) filename: Option<PathBuf>,
     #[command(flatten)]
@@ -213,8 +229,8 @@ pub(crate) struct JoinArgs {
     /// File with the CA certificates of the hub's address
     #[arg(long, value_name = "FILE", help_heading = "The hub, with a token")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Believe a hub that nobody verifies: with a token, or where the hub's kubeconfig says so. Vulnerable to
-    /// man-in-the-middle attacks
+    /// Do not verify the hub's certificate (with --hub-token, or if its kubeconfig says so): vulnerable to man-in-the-middle
+    /// attacks
     #[arg(long, help_heading = "The hub, with a token", hide_short_help = true)]
     #[arg(conflicts_with_all = ["hub_ca_pin", "hub_ca_data", "ca_file"])]
     pub(crate) hub_insecure_skip_tls_verify: bool,
@@ -229,10 +245,11 @@ pub(crate) struct JoinArgs {
     /// gets rights in it
     #[arg(long, hide_short_help = true)]
     pub(crate) adopt_namespace: bool,
-    /// Let the hub manage itself; needed where nobody can be asked
+    /// Let the hub manage itself; required if stdin is not a terminal
     #[arg(long = "self", hide_short_help = true)]
     pub(crate) itself: bool,
-    /// Follow the agent and say what holds it up
+    /// Follow the agent and say what holds it up. How far depends on --accept, unless a value is given, as in
+    /// --wait=registered
     #[arg(long, value_enum, value_name = "HOW FAR", num_args = 0..=1, require_equals = true, default_missing_value = "usual")]
     pub(crate) wait: Option<WaitArg>,
     /// How long waiting and accepting may take
@@ -269,7 +286,7 @@ pub(crate) struct JoinArgs {
     #[arg(long, value_name = "SECONDS", help_heading = "The agent")]
     pub(crate) client_cert_expiration_seconds: Option<i32>,
     /// How the agent proves who it is: csr or grpc by certificates, awsirsa by an IAM role. A cluster that has joined
-    /// registers anew for another one, and stays accepted (default: csr, or as it is)
+    /// registers again for another one, and stays accepted (default: csr, or as it is)
     #[arg(long, value_enum, value_name = "DRIVER", help_heading = "Registration")]
     pub(crate) registration_auth: Option<DriverArg>,
     /// Address of the hub's gRPC server as the agent dials it, with --registration-auth grpc (default: as the hub says)

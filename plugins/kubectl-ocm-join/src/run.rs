@@ -82,6 +82,11 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         managed: managed_args,
         client,
     } = args;
+    let name = name.or(cluster_name).ok_or_else(|| {
+        Failure::usage("the name of the cluster is missing")
+            .hint("name the cluster that joins: kubectl ocm join NAME")
+            .hint("or name a file of a hub and its clusters: kubectl ocm join --filename FILE")
+    })?;
     let typed = driver::Typed {
         driver: registration_auth,
         server: grpc_server,
@@ -93,7 +98,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let driver::Registration { driver, grpc, roles } = typed.check()?.or(&values)?;
     let by_aws = driver.as_ref().is_some_and(|driver| driver.auth_type == RegistrationAuthType::AwsIrsa);
     let settings = Settings {
-        name: name.or(cluster_name).unwrap_or_default(),
+        name,
         mode: mode_of(mode, singleton)?.or_else(|| values.mode()),
         bundle: image_files.bundle(bundle_version.as_deref())?,
         registry: registry.as_deref().map(options::registry).transpose()?,

@@ -24,11 +24,12 @@ const EXAMPLES: &str = "Examples:
   # What it selects, and why not more
   kubectl ocm get placements web -n team-a --explain --context hub
 
-  # Away with it, after what uses it was told
+  # Delete it; what uses it is shown first
   kubectl ocm placement delete web -n team-a --context hub
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: a set is not bound, the placement is somebody else's, or the answer was no;
-or with --wait, it selects fewer clusters than it is to, 124 it was not decided in time, 130 interrupted.";
+Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: a set is not bound, the placement is somebody else's, or \
+confirmation was declined; or with --wait, it selects fewer clusters than it is to, 124 it was not decided in \
+time, 130 interrupted.";
 
 const CREATE: &str = "Examples:
   # See what would change, and change nothing
@@ -45,8 +46,9 @@ const CREATE: &str = "Examples:
   # By a score that an add-on writes
   kubectl ocm placement create web -n team-a --count 1 --prioritizer AddOn:usage:cpu:2 --context hub";
 
-const DELETE: &str = "The ManifestWorkReplicaSets of the namespace that name the placement, and the add-ons that the hub installs by it, are
-named first: what they have put on clusters goes with its decisions. Others may use it, too.
+const DELETE: &str = "\
+The ManifestWorkReplicaSets of the namespace that name the placement, and the add-ons that the hub installs by \
+it, are named first: what they have put on clusters goes with its decisions. Others may use it, too.
 
 Examples:
   # See what would be deleted, and what uses it

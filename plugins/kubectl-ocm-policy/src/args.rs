@@ -22,11 +22,11 @@ pub(crate) fn about() -> clap::Command {
         .about("Write, build, test, run and measure policies, and see those of a hub")
         .long_about(
             "Write, build, test, run and measure policies: WebAssembly modules that decide which clusters a hub lets \
-             in. That happens on this machine, and no cluster is asked. The verbs that take --context are about the \
+             in. That happens on this machine, without a cluster. The verbs that take --context are about the \
              policies of a hub; explain takes it with the name of a cluster.\n\n\
              A module runs with bounded time, memory and fuel and can compute, nothing else: one from a stranger can \
-             be inspected and run as safely as one's own. Where a module is wanted, a bundle as opa build --target \
-             wasm writes it will do, and the name of a module that comes along.",
+             be inspected and run as safely as one's own. Wherever a module is expected, a bundle that opa build \
+             --target wasm has written is accepted, and so is the name of a built-in policy.",
         )
         .after_help(EXAMPLES)
 }
@@ -38,29 +38,32 @@ const EXAMPLES: &str = "Examples:
   kubectl ocm policy test only-prod
   kubectl ocm policy bench only-prod/only-prod.wasm -f only-prod/request.yaml
 
-  # What a module is, and what it says about a cluster
+  # What a module is, and how it decides about a cluster
   kubectl ocm policy inspect only-prod.wasm
   kubectl ocm policy run only-prod.wasm -f cluster.yaml
 
   # Put it into a registry, for HubPolicies with spec.module.oci
-  kubectl ocm policy push only-prod/only-prod.wasm registry.example.com/policies/only-prod:v1
+  kubectl ocm policy push only-prod/only-prod.wasm registry.example/policies/only-prod:v1
 
   # Have it decide on a hub, and see what waits for it
-  kubectl ocm policy apply -f only-prod.yaml --module only-prod=only-prod/only-prod.wasm --wait --context hub
+  kubectl ocm policy apply -f only-prod.yaml --module only-prod=only-prod/only-prod.wasm --wait \\
+    --context hub
   kubectl ocm policy list --context hub
   kubectl ocm policy describe only-prod --context hub
 
   # Why that hub let a cluster in, or what keeps it out
   kubectl ocm policy explain c1 --context hub
 
-Exit codes: 0 ok or allowed, 1 failed, 2 usage, 3 findings: denied, held or different, 124 --wait gave up, 130 interrupted.";
+Exit codes: 0 ok or allowed, 1 failed, 2 usage, 3 findings: denied, held or different, 124 --wait gave up, 130 \
+interrupted.";
 
 const NEW: &str = "Examples:
   kubectl ocm policy new only-prod --lang rust
   kubectl ocm policy new only-prod --lang go --dir policies/only-prod";
 
-const BUILD: &str = "The language is told from what lies in the folder: Cargo.toml, go.mod, asconfig.json or *.rego.
-The module is loaded once before it is written, so that what comes out can be run.
+const BUILD: &str = "\
+The language is detected from the files in the directory: Cargo.toml, go.mod, asconfig.json or *.rego. The \
+module is loaded once before it is written, so that what comes out can be run.
 
 Examples:
   kubectl ocm policy build
@@ -75,33 +78,35 @@ const TEST: &str = "Examples:
   kubectl ocm policy test only-prod
   kubectl ocm policy test only-prod.wasm --tests tests.yaml -o junit > report.xml
 
-  # Take what the policy says now as what it should say
+  # Take the policy's verdicts of now as the expected ones
   kubectl ocm policy test only-prod --update
 
   # HubPolicies as they are to be applied, by the test cases in spec.tests
   kubectl ocm policy test -f policies.yaml
   kubectl ocm policy test -f only-prod.yaml --module only-prod=only-prod/only-prod.wasm";
 
-const RUN: &str =
-    "A policy is FILE, or FILE=SETTINGS with a file of settings. A request is a request of the contract, an
+const RUN: &str = "\
+A policy is FILE, or FILE=SETTINGS with a file of settings. A request is a request of the contract, an \
 AdmissionReview, a ManagedCluster or a CertificateSigningRequest, as JSON or YAML; a file may hold several.
 
 Examples:
   kubectl ocm policy run only-prod.wasm -f cluster.yaml
-  kubectl ocm policy run name.wasm=name.yaml quota.wasm=quota.yaml -f review.json --evidence hub.yaml
-  kubectl get managedcluster c1 -o json | kubectl ocm policy run only-prod.wasm --operation accept -f -
+  kubectl ocm policy run name.wasm=name.yaml quota.wasm=quota.yaml -f review.json \\
+    --evidence hub.yaml
+  kubectl get managedcluster c1 -o json \\
+    | kubectl ocm policy run only-prod.wasm --operation accept -f -
 
-Exit codes: 0 everything is allowed, 1 a policy is broken, 3 something is denied or held.";
+Exit codes: 0 everything is allowed, 1 a policy failed, 3 something is denied or held.";
 
-const EXPLAIN: &str = "Without -f the hub is asked why it let a cluster in, or what keeps it out: what each policy
-said of it last and whether that still is its word, who asks, who has approved, and what to type
-next. With -f modules are asked about a request on this machine, and no hub; --as-group names
-groups of whoever asks then.
+const EXPLAIN: &str = "\
+Without -f the hub is asked why it let a cluster in, or what keeps it out: the latest verdict of each policy and \
+whether it may have changed since, who asks, who has approved, and what to type next. With -f modules are \
+evaluated on a request on this machine, without a hub; --as-group then names groups of whoever asks.
 
-With --hypothetical the policies of the hub are asked on this machine, with the objects of the files
-laid over those of the hub: HubPolicies that are to be applied, a cluster that is to come. What is
-asked about is the join that waits, or the creation of a ManagedCluster that is only in the files. The
-rules that nobody's policy makes are not judged, and nothing is changed.
+With --hypothetical the policies of the hub are evaluated on this machine, with the objects of the files laid \
+over those of the hub: HubPolicies that are to be applied, a cluster that is to come. The request is the join \
+that waits, or the creation of a ManagedCluster that is only in the files. The rules that nobody's policy makes \
+are not judged, and nothing is changed.
 
 Examples:
   kubectl ocm policy explain c1 --context hub
@@ -112,12 +117,11 @@ Examples:
   # Would it be let in with the policies of a file?
   kubectl ocm policy explain c1 --hypothetical -f policies.yaml --context hub
 
-Exit codes: 0 it is explained, whatever the answer, 1 the hub failed or knows no such cluster,
-2 usage.";
+Exit codes: 0 it is explained, whatever the answer, 1 the hub failed or knows no such cluster, 2 usage.";
 
-const BENCH: &str =
-    "Each decision is made as a hub makes it: a request is written, a fresh instance decides, the answers are
-read, checked and combined.
+const BENCH: &str = "\
+Each decision is made as a hub makes it: a request is written, a fresh instance decides, the answers are read, \
+checked and combined.
 
 Examples:
   kubectl ocm policy bench only-prod.wasm -f cluster.yaml
@@ -131,14 +135,14 @@ Examples:
 
 Exit codes: 0 no difference, 3 differences.";
 
-const REPLAY: &str =
-    "Records are JSON lines, as run --record writes them. Each request goes to the policy of its name byte by byte
-as it stands there, with the settings that stand there, and everything but the time that it takes has
-to be repeated.
+const REPLAY: &str = "\
+Records are JSON lines, as run --record writes them. Each request goes to the policy of its name byte by byte as \
+it stands there, with the settings that stand there, and everything but the time that it takes has to be \
+repeated.
 
-With --since the records are those of the last decisions about the clusters of a hub, and what counts is
-what other modules, or the same with other settings, would have decided: verdicts, reasons, edits and
-obligations. What a policy did not ask the hub for then, it is not told now.
+With --since the records are those of the last decisions about the clusters of a hub, and what counts is what \
+other modules, or the same with other settings, would have decided: verdicts, reasons, edits and obligations. \
+Evidence that a policy did not ask the hub for then is not there now.
 
 Examples:
   kubectl ocm policy run only-prod.wasm -f cluster.yaml --record records.jsonl
@@ -147,8 +151,9 @@ Examples:
   # What the next version would have decided in the last 30 days
   kubectl ocm policy replay --since 30d --policy only-prod=only-prod-v2.wasm --context hub
 
-  # What the module that comes along would have decided with other settings
-  kubectl ocm policy replay --since 30d --policy quota=join-quota --settings quota.yaml --context hub
+  # What the built-in policy would have decided with other settings
+  kubectl ocm policy replay --since 30d --policy quota=join-quota --settings quota.yaml \\
+    --context hub
 
 Exit codes: 0 everything was repeated, or decided alike, 1 failed, 2 usage, 3 differences.";
 
@@ -169,7 +174,7 @@ pub(crate) enum What {
     /// Build a policy with the tools of its language
     #[command(after_help = BUILD)]
     Build(Described<BuildArgs>),
-    /// Show what a module is, says of itself and may use
+    /// Show a module's kind, manifest and permissions
     #[command(after_help = INSPECT)]
     Inspect(Described<InspectArgs>),
     /// Run a policy on its test cases
@@ -178,7 +183,7 @@ pub(crate) enum What {
     /// Have policies decide requests
     #[command(after_help = RUN)]
     Run(Described<RunArgs>),
-    /// Show why a cluster is let in or kept out, or what modules say of a request
+    /// Show why a cluster is let in or kept out, or how modules decide about a request
     #[command(after_help = EXPLAIN)]
     Explain(Described<Box<ExplainArgs>>),
     /// Measure how fast policies decide
@@ -205,8 +210,8 @@ pub(crate) struct NewArgs {
     /// Language that it is written in
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     pub(crate) lang: Language,
-    /// Folder of the project, new or empty (default: NAME)
-    #[arg(long, value_name = "FOLDER")]
+    /// Directory of the project, new or empty (default: NAME)
+    #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
 }
 
@@ -227,10 +232,10 @@ pub(crate) enum Language {
 /// Arguments of `kubectl ocm policy build`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BuildArgs {
-    /// Folder of the project
-    #[arg(value_name = "FOLDER", default_value = ".")]
+    /// Directory of the project
+    #[arg(value_name = "DIRECTORY", default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Where the module is written (default: the name of the policy in FOLDER)
+    /// Where the module is written (default: the name of the policy in DIRECTORY)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output_file: Option<PathBuf>,
 }
@@ -253,21 +258,21 @@ pub(crate) struct InspectArgs {
 /// Arguments of `kubectl ocm policy test`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TestArgs {
-    /// The module, or the folder of a project that has been built (default: .)
-    #[arg(value_name = "FILE|FOLDER")]
+    /// The module, or the directory of a project that has been built (default: .)
+    #[arg(value_name = "FILE|DIRECTORY")]
     pub(crate) subject: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kind: KindArgs,
     /// The test cases (default: tests.yaml beside the module)
     #[arg(long, value_name = "FILE")]
     pub(crate) tests: Option<PathBuf>,
-    /// Write what the policy says now into the tests
+    /// Write the policy's verdicts of now into the tests
     #[arg(long)]
     pub(crate) update: bool,
-    /// File of HubPolicies whose own test cases are asked, - for stdin; several times for several
+    /// File of HubPolicies whose own test cases are run; - for stdin (repeatable)
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Module of a HubPolicy of the files that names a ConfigMap, as for apply; several times for several
+    /// Module of a HubPolicy of the files that names a ConfigMap, as for apply (repeatable)
     #[arg(long = "module", value_name = "POLICY=FILE")]
     pub(crate) modules: Vec<String>,
     /// Format of stdout
@@ -305,7 +310,7 @@ pub(crate) struct PoliciesArgs {
 /// What is asked, and how.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RequestArgs {
-    /// File of requests, - for stdin; several times for several
+    /// File of requests; - for stdin (repeatable)
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -318,7 +323,7 @@ pub(crate) struct RequestArgs {
 pub(crate) struct AskingArgs {
     #[command(flatten)]
     pub(crate) about: AboutArgs,
-    /// A group of whoever asks; several times for several
+    /// A group of whoever asks (repeatable)
     #[arg(long, value_name = "GROUP")]
     pub(crate) as_group: Vec<String>,
 }
@@ -336,7 +341,7 @@ pub(crate) struct AboutArgs {
     /// When it is asked, e.g. 2026-01-31T12:00:00Z (default: now, or what the request says)
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) now: Option<Timestamp>,
-    /// What policies are told of the hub: tables by name, or objects as kubectl get -o yaml prints them
+    /// What policies may learn of the hub: tables by name, or objects as kubectl get -o yaml prints them
     #[arg(long, value_name = "FILE")]
     pub(crate) evidence: Vec<PathBuf>,
 }
@@ -380,8 +385,7 @@ pub(crate) struct ExplainArgs {
     /// Settings of the policies that have none of their own, a file or JSON
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) settings: Option<String>,
-    /// File of requests that modules are asked about, or with --hypothetical of objects, - for stdin; several times for
-    /// several
+    /// File of requests that modules are evaluated on, or with --hypothetical of objects; - for stdin (repeatable)
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// What the policies of the hub would decide if the objects of the files were on it: HubPolicies, what their modules are
@@ -409,7 +413,7 @@ pub(crate) struct BenchArgs {
     /// How long to measure
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) seconds: u64,
-    /// How many ask at once
+    /// Number of threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(crate) threads: u16,
     #[command(flatten)]
@@ -427,7 +431,7 @@ pub(crate) struct DiffArgs {
     pub(crate) new: String,
     #[command(flatten)]
     pub(crate) kind: KindArgs,
-    /// File of requests or records, - for stdin; several times for several
+    /// File of requests or records; - for stdin (repeatable)
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) requests: Vec<PathBuf>,
     /// Settings of both, a file or JSON
@@ -448,7 +452,7 @@ pub(crate) struct ReplayArgs {
     /// Take the records of a hub that are not older, e.g. 12h, 30d
     #[arg(long, value_name = "DURATION")]
     pub(crate) since: Option<String>,
-    /// A module, of the policy that it names or of this one; several times for several
+    /// A module, of the policy that it names or of this one (repeatable)
     #[arg(long = "policy", value_name = "[POLICY=]MODULE", required = true)]
     pub(crate) policies: Vec<String>,
     /// Settings in place of those that were recorded, a file or JSON

@@ -174,7 +174,7 @@ pub(crate) fn module(file: &Path, kind: KindArgs) -> Result<Vec<u8>, Failure> {
         return Ok(builtin.module.to_vec());
     }
     if file.is_dir() {
-        return Err(Failure::usage(format!("{} is a folder, and a module is wanted", file.display()))
+        return Err(Failure::usage(format!("{} is a directory, not a module", file.display()))
             .hint(format!("build it first: kubectl ocm policy build {}", file.display())));
     }
     let read = files::read(file, "the module")?;

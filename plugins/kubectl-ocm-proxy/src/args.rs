@@ -25,13 +25,13 @@ const EXAMPLES: &str = "Examples:
   # The nodes of a cluster
   kubectl ocm proxy kubectl c1 --context hub -- get nodes
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 a cluster cannot be reached, or it is refused, 4 it could
-not be tried, 130 interrupted; and those of kubectl.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 a cluster cannot be reached, or it is \
+refused, 4 it could not be tried, 130 interrupted; and those of kubectl.";
 
-const HEALTH: &str =
-    "REACHED is whether a connection to the API server of the cluster was opened, by a proxy server and the cluster's
-agent; LATENCY how long that took. WHY is what comes first of what keeps it from that: the cluster, the
-proxy servers, the add-on there, its agent.
+const HEALTH: &str = "\
+REACHED is whether a connection to the API server of the cluster was opened, by a proxy server and the cluster's \
+agent; LATENCY how long that took. WHY is what comes first of what keeps it from that: the cluster, the proxy \
+servers, the add-on there, its agent.
 
 Examples:
   kubectl ocm proxy health --context hub

@@ -33,7 +33,7 @@ pub(crate) async fn run(kubeconfig: &SecretString, arguments: &[OsString], stop:
     let mut kubectl = command.kill_on_drop(true).spawn().map_err(|error| {
         Failure::other("cannot start kubectl")
             .because(error)
-            .hint("it has to be in a folder of $PATH: kubectl version --client")
+            .hint("it has to be in a directory of $PATH: kubectl version --client")
     })?;
     tokio::select! {
         ended = kubectl.wait() => {

@@ -17,12 +17,13 @@ pub(crate) fn about() -> clap::Command {
         .after_help(EXAMPLES)
 }
 
-const LONG: &str = "Check the certificates of hubs and managed clusters, and tell when they expire.
+const LONG: &str = "\
+Check the certificates of hubs and managed clusters, and tell when they expire.
 
-Without a TARGET, the cluster of the context is looked at: what a hub has (its API server, its own authority and what \
-that has signed, the bundles that API server and webhooks have of it, the policy engine's webhook) and what a managed \
-cluster has (what its agents register with and were let in with, and what the hub presents to them, through the proxy \
-that they use). --hub-context adds the hub of a managed cluster, which knows whom it lets in.
+Without a TARGET, the cluster of the context is looked at: what a hub has (its API server, its own authority and \
+what that has signed, the bundles that API server and webhooks have of it, the policy engine's webhook) and what \
+a managed cluster has (what its agents register with and were let in with, and what the hub presents to them, \
+through the proxy that they use). --hub-context adds the hub of a managed cluster, which knows whom it lets in.
 
 Each certificate is judged as whoever verifies it would: chain, name, time, usage, key. Where rustls, Go or OpenSSL \
 decide otherwise, the finding says for which of them it fails. Private keys are never shown.";
@@ -49,8 +50,8 @@ Examples:
   # For the text file collector of Prometheus
   kubectl ocm tls-check --context hub -o prometheus > ocm.prom
 
-Exit codes: 0 all is well, 1 failed, 2 the command line cannot be used, 3 there are findings, 4 there are none, but
-something could not be looked at, 130 interrupted.";
+Exit codes: 0 all is well, 1 failed, 2 the command line cannot be used, 3 there are findings, 4 there are none, \
+but something could not be looked at, 130 interrupted.";
 
 /// `kubectl ocm tls-check`.
 #[derive(Args, Debug)]

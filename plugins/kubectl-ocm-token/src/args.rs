@@ -12,7 +12,7 @@ pub(crate) fn about() -> clap::Command {
         .about("Make, show, list and revoke the tokens with which clusters register")
         .long_about(
             "Make, show, list and revoke the tokens with which clusters register.\n\n\
-             Whoever holds a token can register clusters at the hub until it expires; each of them still has to be \
+             Whoever holds a token can register clusters with the hub until it expires; each of them still has to be \
              accepted. There are two kinds: tokens of a service account end by themselves and cannot be listed, \
              bootstrap tokens can be listed and revoked one by one. Clusters that have joined stay joined when the \
              token that they joined with ends.",
@@ -36,10 +36,10 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 ok, 1 the hub failed or does not know the token, 2 usage, 3 refused, 130 interrupted.";
 
-const CREATE: &str =
-    "The line carries the hub's address and the pin of its CA: SHA-256 over the CA's public key. With it a
-joiner verifies the hub before the token leaves its machine. Where a joiner could not learn the CA from the hub,
-the line carries the CA's certificate too.
+const CREATE: &str = "\
+The line carries the hub's address and the pin of its CA: SHA-256 over the CA's public key. With it a joiner \
+verifies the hub before the token leaves its machine. Where a joiner could not learn the CA from the hub, the \
+line carries the CA's certificate too.
 
 Examples:
   kubectl ocm token create --context hub
@@ -100,7 +100,8 @@ pub(crate) struct CreateArgs {
     pub(crate) cluster_sets: Vec<String>,
     #[command(flatten)]
     pub(crate) line: LineArgs,
-    /// Show what would be done; no token is made
+    /// Show what would be done, and create no token: client decides here, server lets the hub check it too; without a value it
+    /// is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub(crate) dry_run: DryRunArg,
 }
@@ -127,7 +128,7 @@ pub(crate) struct LineArgs {
     /// File with the CA certificates of that address, if it has others than the kubeconfig says
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// In whose words the line is written
+    /// Join command format
     #[arg(long, value_enum, value_name = "TOOL", default_value_t)]
     pub(crate) format: LineFormat,
     /// Print the token alone
@@ -152,10 +153,11 @@ pub(crate) struct RevokeArgs {
     /// Every token of the service account, which is deleted and created again
     #[arg(long)]
     pub(crate) service_account: bool,
-    /// Do not ask
+    /// Skip confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Show what would be done: client decides here, server lets the hub check it too; nothing is changed
+    /// Show what would be done and change nothing: client decides here, server lets the hub check it too; without a value it
+    /// is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub(crate) dry_run: DryRunArg,
     #[command(flatten)]
@@ -172,7 +174,7 @@ pub(crate) enum KindArg {
     Bootstrap,
 }
 
-/// Whose words.
+/// Formats of the join command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LineFormat {
     /// kubectl ocm join …

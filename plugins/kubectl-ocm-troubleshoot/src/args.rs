@@ -22,7 +22,8 @@ pub(crate) fn about() -> clap::Command {
         .after_help(EXAMPLES)
 }
 
-const EXAMPLES: &str = "Which clusters are looked at:
+const EXAMPLES: &str = "\
+Which clusters are looked at:
   --context NAME                       a hub, or a managed cluster: what it is shows by itself
   --context MANAGED --hub-context HUB  both, as with join: most is seen so
 
@@ -56,7 +57,8 @@ Examples:
   # Only findings of one check, in a script
   kubectl ocm troubleshoot --context c1 --fix=OCM2116 --yes
 
-  # Take it elsewhere: Secrets are reduced to names and sizes; log lines may still tell more than others should know
+  # Take it elsewhere: Secrets are reduced to names and sizes; log lines may still hold more than
+  # others should know
   kubectl ocm troubleshoot c1 --context c1 --hub-context hub --bundle c1.json
   kubectl ocm troubleshoot --from c1.json
 
@@ -68,11 +70,11 @@ Examples:
   # In a pipeline
   kubectl ocm troubleshoot --all-clusters --context hub -o junit --fail-on warning > report.xml
 
-Exit codes: 0 nothing was found, 1 failed, 2 usage, 3 something was found, 4 nothing was found, but
-not everything could be checked, 124 --wait ended before all was well, 130 interrupted.
+Exit codes: 0 nothing was found, 1 failed, 2 usage, 3 something was found, 4 nothing was found, but not \
+everything could be checked, 124 --wait ended before all was well, 130 interrupted.
 
-With --fix the exit code tells what was found after the changes. A change that failed makes it 1, and
-findings that are left because the answer was no make it 3.";
+With --fix the exit code tells what was found after the changes. A change that failed makes it 1, and findings \
+that are left because confirmation was declined make it 3.";
 
 /// Arguments of `kubectl ocm troubleshoot`.
 #[derive(Args, Clone, Debug)]
@@ -102,15 +104,16 @@ pub(crate) struct TroubleshootArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub(crate) interval: String,
 
-    /// Mend findings of checks that can be mended safely, or of the named ones of them; says how, and asks
+    /// Mend findings of checks that can be mended safely, or of the named ones of them: says how, and asks. IDs are written as
+    /// in --fix=OCM2116,OCM2109
     #[arg(long, value_name = "ID", num_args = 0.., require_equals = true, value_delimiter = ',')]
     #[arg(conflicts_with_all = ["from", "bundle"])]
     pub(crate) fix: Option<Vec<String>>,
-    /// With --fix: do not ask
+    /// With --fix: skip confirmation
     #[arg(short, long, requires = "fix")]
     pub(crate) yes: bool,
-    /// With --fix: show what would be done and change nothing. client decides here and only reads, server lets the clusters check
-    /// it too
+    /// With --fix: show what would be done and change nothing. client decides here and only reads, server lets the clusters
+    /// check it too; without a value it is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
     #[arg(require_equals = true, requires = "fix", conflicts_with = "wait")]
     pub(crate) dry_run: DryRunArg,
@@ -126,7 +129,7 @@ pub(crate) struct TroubleshootArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) bundle: Option<PathBuf>,
     /// Judge what a bundle, a must-gather or files of kubectl hold instead of looking at clusters: a file, an archive or a
-    /// folder, - for stdin, with hub= or managed= before it where its objects do not tell (repeatable)
+    /// directory, - for stdin, with hub= or managed= before it where its objects do not tell (repeatable)
     #[arg(long, value_name = "[SIDE=]PATH")]
     pub(crate) from: Vec<Source>,
 

@@ -55,13 +55,14 @@ Examples:
 
 Where nothing is left of the hub, the command does nothing and succeeds. A command that was killed is run again.
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is attached to the hub, the hub \
-and the cluster of its pods do not belong together, or the answer was no, 124 it was not gone in time, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is attached to the hub, the hub and \
+the cluster of its pods do not belong together, or confirmation was declined, 124 it was not gone in time, 130 \
+interrupted.";
 
 /// Make a hub to which nothing is attached a plain cluster again
 ///
 /// Deletes what lets clusters register, then the ClusterManager, waits until the operator has removed controllers, webhooks and
-/// definitions, and deletes the operator. A hub with managed clusters is refused, with a list of them; so is one with a policy
+/// CustomResourceDefinitions, and deletes the operator. A hub with managed clusters is refused, with a list of them; so is one with a policy
 /// engine or a baseline, which have verbs of their own. The operators' namespace stays if it holds something of somebody
 /// else's, or if the hub manages itself. Of a hosted hub, the ClusterManager and the operator are on the cluster of --context, and
 /// the rest on that of --hub-context: its operator's account there goes last.
@@ -106,8 +107,8 @@ Examples:
 
 Where nothing is left of it, the command does nothing and succeeds. A command that was killed is run again.
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 somebody else made an object of such a name or the \
-answer was no, 124 --wait gave up, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 somebody else made an object of such a name or \
+confirmation was declined, 124 --wait gave up, 130 interrupted.";
 
 /// Let the hub's API server no longer refuse wrong registrations
 ///
@@ -138,22 +139,23 @@ Examples:
   # The policies that people have written and all Registrations, too
   kubectl ocm uninstall policy-engine --context hub --purge
 
-The static baseline stays: kubectl ocm uninstall baseline takes it away. Where nothing is left of the engine, the command \
-does nothing and succeeds. A command that was killed is run again.
+The static baseline stays: kubectl ocm uninstall baseline takes it away. Where nothing is left of the engine, \
+the command does nothing and succeeds. A command that was killed is run again.
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 somebody else made an object of such a name or the \
-answer was no, 124 --wait gave up, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 somebody else made an object of such a name or \
+confirmation was declined, 124 --wait gave up, 130 interrupted.";
 
 /// Let policies no longer decide about registrations on the hub
 ///
 /// Deletes the configurations by which the API server asks the policy webhook, so that nothing waits for it, and then what
-/// kubectl ocm install policy-engine made in the namespace ocm-policy-engine. HubPolicies, Registrations, their definitions
-/// and the namespace stay without --purge. An object of such a name that somebody else made is left alone, and so is
+/// kubectl ocm install policy-engine made in the namespace ocm-policy-engine. HubPolicies, Registrations, their
+/// CustomResourceDefinitions and the namespace stay without --purge. An object of such a name that somebody else made is left alone, and so is
 /// everything then.
 #[derive(Args, Debug)]
 #[command(after_help = POLICY_ENGINE_EXAMPLES)]
 pub(crate) struct PolicyEngineArgs {
-    /// Delete all HubPolicies and Registrations with their definitions, and the namespace with whatever else is in it
+    /// Delete all HubPolicies and Registrations with their CustomResourceDefinitions, and the namespace with whatever else is
+    /// in it
     ///
     /// With the Registrations goes what is known of names whose certificates may still be valid.
     #[arg(long)]
@@ -182,8 +184,8 @@ Examples:
 
 Where nothing is left of it, the command does nothing and succeeds. A command that was killed is run again.
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 clusters have it or the answer was no, 124 it was not gone \
-in time, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 clusters have it or confirmation was \
+declined, 124 it was not gone in time, 130 interrupted.";
 
 /// Take away the hub's side of add-ons
 ///

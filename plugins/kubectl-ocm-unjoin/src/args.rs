@@ -10,8 +10,8 @@ pub(crate) fn about() -> clap::Command {
         .about("Take the agent away from a cluster")
         .long_about(
             "Take the agent away from a cluster: delete its Klusterlet, wait until the operator has removed the agents and their \
-             namespaces, and, where no other Klusterlet is left, delete the operator, its rights, its lease and the definitions \
-             of which there are no objects.\n\n\
+             namespaces, and, where no other Klusterlet is left, delete the operator, its rights, its lease and the \
+             CustomResourceDefinitions of which there are no objects.\n\n\
              With access to the hub, with --hub-context, the cluster is deleted there first, while its agent is there to remove \
              what add-ons and works have put on it; and at last what it leaves on the hub. Without, a cluster on which works have \
              put something is refused, unless --works says what becomes of it.\n\n\
@@ -42,8 +42,8 @@ const EXAMPLES: &str = "Examples:
   # One of several clusters that are hosted here
   kubectl ocm unjoin c1 --context hosting --hub-context hub
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 refused: works have put something here, another hub, or
-the answer was no, 124 it was not gone in time, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 refused: works have put something here, \
+another hub, or confirmation was declined, 124 it was not gone in time, 130 interrupted.";
 
 /// Arguments of `kubectl ocm unjoin`.
 #[derive(Args, Clone, Debug)]

@@ -40,21 +40,24 @@ Examples:
   kubectl ocm upgrade hub --context hub --bundle-version 1.3.1 --wait
 
   # From a registry of your own, with every image pinned by its digest
-  kubectl ocm upgrade hub --context hub --registry registry.example/ocm --image-digests digests.json --wait
+  kubectl ocm upgrade hub --context hub --registry registry.example/ocm \\
+    --image-digests digests.json --wait
 
   # The way back, as the command prints it at the end
   kubectl ocm upgrade hub --context hub --bundle-version v1.2.1 --allow-downgrade --wait
 
-A hub that runs the release already stays as it is. A command that was killed is run again: it goes on where it stopped.
+A hub that runs the release already stays as it is. A command that was killed is run again: it goes on where it \
+stopped.
 
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or a rule refused, \
 124 it had not rolled out in time, 130 interrupted.";
 
 /// Bring a hub to a newer release
 ///
-/// Changes the definition of ClusterManager, the roles of the operator and of whoever registers clusters, the operator, and the
+/// Changes the CustomResourceDefinition of ClusterManager, the roles of the operator and of whoever registers clusters, the operator, and the
 /// images of the ClusterManager; every other setting stays. Registries and names of images stay unless --registry says
-/// another one, tags become that of the release. An older release is refused, and so is one that does not have a version in which objects of the hub may be stored.
+/// another one, tags become that of the release. An older release is refused, and so is one that does
+/// not have a version in which objects of the hub may be stored.
 ///
 /// With --wait the ClusterManager is changed when the new operator has rolled out, and the command ends when every Deployment
 /// has the new image, the ClusterManager says that all is applied, and every webhook answers.
@@ -72,12 +75,12 @@ pub(crate) struct HubUpgradeArgs {
     /// Release to upgrade to: 1.3.1, v1.3.1 or latest [default: v1.3.1]
     #[arg(long, value_name = "VERSION")]
     pub(crate) bundle_version: Option<String>,
-    /// Where the new images are: all of them, by their usual names (default: as installed)
+    /// Where the new images are: all of them, by their default names (default: as installed)
     #[arg(long, value_name = "HOST/PATH", visible_alias = "image-registry", help_heading = "Images")]
     pub(crate) registry: Option<String>,
     #[command(flatten)]
     pub(crate) images: ImageArgs,
-    /// Go to a release that is older than what runs, which upstream does not test
+    /// Go to a release that is older than what runs, which this project does not test
     #[arg(long)]
     pub(crate) allow_downgrade: bool,
     #[command(flatten)]
@@ -96,19 +99,22 @@ Examples:
   kubectl ocm upgrade klusterlet c2 --context hosting --hub-context hub --wait
 
   # From a registry of your own, with every image pinned by its digest
-  kubectl ocm upgrade klusterlet --context c1 --registry registry.example/ocm --image-digests digests.json --wait
+  kubectl ocm upgrade klusterlet --context c1 --registry registry.example/ocm \\
+    --image-digests digests.json --wait
 
   # Many clusters, a tenth of them at once, those of the set canary first
-  kubectl ocm upgrade klusterlet --contexts c1,c2,c3,c4 --hub-context hub --cluster-sets canary,prod --stage 10%
+  kubectl ocm upgrade klusterlet --contexts c1,c2,c3,c4 --hub-context hub \\
+    --cluster-sets canary,prod --stage 10%
 
-A cluster that runs the release already stays as it is. A command that was killed is run again: it goes on where it stopped.
+A cluster that runs the release already stays as it is. A command that was killed is run again: it goes on where \
+it stopped.
 
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or a rule refused, \
 124 it had not rolled out in time, 130 interrupted.";
 
 /// Bring the agent of a managed cluster to a newer release, or those of many clusters in stages
 ///
-/// Changes the definition of Klusterlet, the operator's role, the operator, and the images of one Klusterlet, in whatever mode;
+/// Changes the CustomResourceDefinition of Klusterlet, the operator's role, the operator, and the images of one Klusterlet, in whatever mode;
 /// every other setting stays. An operator that serves several Klusterlets is upgraded for all of them. An older release is
 /// refused; with access to the hub, with --hub-context, so is one of a later minor release than the hub.
 ///
@@ -138,12 +144,12 @@ pub(crate) struct KlusterletUpgradeArgs {
     /// Release to upgrade to: 1.3.1, v1.3.1 or latest [default: that of the hub, v1.3.1 without access to it]
     #[arg(long, value_name = "VERSION")]
     pub(crate) bundle_version: Option<String>,
-    /// Where the new images are: all of them, by their usual names (default: as installed)
+    /// Where the new images are: all of them, by their default names (default: as installed)
     #[arg(long, value_name = "HOST/PATH", visible_alias = "image-registry", help_heading = "Images")]
     pub(crate) registry: Option<String>,
     #[command(flatten)]
     pub(crate) images: ImageArgs,
-    /// Go to a release that is older than what runs, which upstream does not test
+    /// Go to a release that is older than what runs, which this project does not test
     #[arg(long)]
     pub(crate) allow_downgrade: bool,
     /// Contexts of the clusters to upgrade, in this order; waits for each

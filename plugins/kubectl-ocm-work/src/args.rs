@@ -1,6 +1,6 @@
 //! The command line of `kubectl ocm work`.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use ocm_cli::contents::ObjectFilesArgs;
 use ocm_cli::{OutputArgs, SendArgs, WithdrawArgs};
 use ocm_kube::ClientArgs;
@@ -30,9 +30,8 @@ const EXAMPLES: &str = "Examples:
   # Every work of a hub, one line each
   kubectl ocm get works --context hub
 
-Exit codes: 0 done, or every object is there, 1 failed, 2 the command line or a file cannot be
-used, 3 refused, or an object is not there, 124 it was not there, or not gone, in time,
-130 interrupted.";
+Exit codes: 0 done, or every object is there, 1 failed, 2 the command line or a file cannot be used, 3 refused, \
+or an object is not there, 124 it was not there, or not gone, in time, 130 interrupted.";
 
 const CREATE: &str = "Examples:
   # See what would change, and change nothing
@@ -45,17 +44,19 @@ const CREATE: &str = "Examples:
   kubectl ocm work create web -f web.yaml --placement default/all --replicaset --context hub
 
   # From a generator, with rights of a ServiceAccount of the cluster
-  kustomize build . | kubectl ocm work create web -f - --clusters c1 --executor default/deployer --context hub
+  kustomize build . \\
+    | kubectl ocm work create web -f - --clusters c1 --executor default/deployer --context hub
 
   # Objects that may be there already, whose other fields somebody else looks after
-  kubectl ocm work create web -f web.yaml --clusters c1 --update-strategy ServerSideApply --context hub
+  kubectl ocm work create web -f web.yaml --clusters c1 --update-strategy ServerSideApply \\
+    --context hub
 
   # Objects that outlive the work
   kubectl ocm work create crds -f crds.yaml --clusters c1 --orphan --context hub";
 
-const STATUS: &str =
-    "APPLIED and AVAILABLE are what the agent says of each object, WHY is what keeps it from being there.
-FEEDBACK is what the agent reports of it, where the work asks for it: see --feedback of work create.
+const STATUS: &str = "\
+APPLIED and AVAILABLE are what the agent says of each object, WHY is what keeps it from being there. FEEDBACK is \
+what the agent reports of it, where the work asks for it: see --feedback of work create.
 
 Examples:
   kubectl ocm work status web --context hub
@@ -105,6 +106,7 @@ pub(crate) enum Verb {
 /// Arguments of `kubectl ocm work create`.
 #[derive(Args, Clone, Debug)]
 #[command(mut_arg("wait", |arg| arg.help("Wait until every object is applied and available on every cluster")))]
+#[command(group = ArgGroup::new("target").args(["clusters", "placement"]).required(true))]
 pub(crate) struct CreateArgs {
     /// Name of the work, the same on every cluster
     #[arg(value_name = "NAME")]
@@ -112,7 +114,7 @@ pub(crate) struct CreateArgs {
     #[command(flatten)]
     pub(crate) files: ObjectFilesArgs,
     /// The clusters (repeatable, or with commas)
-    #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',', required_unless_present = "placement")]
+    #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',')]
     pub(crate) clusters: Vec<String>,
     /// The clusters that a placement selects now; what it decides later changes nothing without --replicaset
     #[arg(long, value_name = "NAMESPACE/NAME", conflicts_with = "clusters")]

@@ -4,7 +4,7 @@
 pub(crate) const VERBS: &[(&str, &str)] = &[
     ("install", "Install Open Cluster Management on a hub"),
     ("token", "Create, show, list and revoke the tokens that clusters join with"),
-    ("join", "Register a cluster to a hub"),
+    ("join", "Register a cluster with a hub"),
     ("accept", "Accept clusters that want to join, after verifying their certificate requests"),
     ("get", "List what a hub knows of clusters with where it stands, and say what runs on a hub or a managed cluster"),
     ("clusterset", "Make sets of clusters, put clusters into them, and bind them to namespaces"),

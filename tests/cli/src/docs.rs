@@ -14,6 +14,8 @@ use crate::{Cli, root, tree};
 const BEGIN: &str = "<!-- help: ";
 const CLOSE: &str = " -->";
 const END: &str = "<!-- end help -->";
+/// Verbs without a binary of their own: the dispatcher has them.
+pub const OF_THE_DISPATCHER: [&str; 2] = ["completion", "version"];
 
 /// A page as it is, and as it should be.
 #[derive(Debug)]
@@ -31,7 +33,8 @@ pub struct Page {
 /// # Panics
 /// When a command cannot be run.
 pub fn pages() -> Vec<Page> {
-    let commands = tree::commands();
+    let mut commands = tree::commands();
+    commands.extend(OF_THE_DISPATCHER.map(|verb| vec![verb.to_owned()]));
     let verbs: Vec<&str> = commands
         .iter()
         .filter(|words| words.len() == 1)
@@ -76,6 +79,16 @@ pub fn check_pages() -> Vec<Page> {
     pages
 }
 
+/// What a command says of itself.
+fn help(words: &[String]) -> String {
+    let verb = words.first().map_or("", String::as_str);
+    let cli = Cli::new();
+    match OF_THE_DISPATCHER.contains(&verb) {
+        true => cli.run([verb, "--help"]).stdout,
+        false => tree::help(&cli, &format!("kubectl-ocm-{verb}"), words, "--help").stdout,
+    }
+}
+
 /// Puts the help of today between the markers.
 fn fill(text: &str) -> String {
     let mut out = String::new();
@@ -85,8 +98,7 @@ fn fill(text: &str) -> String {
         out += "\n";
         let Some(words) = line.trim().strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(CLOSE)) else { continue };
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let name = format!("kubectl-ocm-{}", words.first().map_or("", String::as_str));
-        let help = tree::help(&Cli::new(), &name, &words, "--help").stdout;
+        let help = help(&words);
         out += &format!("```text\n{}\n```\n{END}\n", help.trim_end());
         // What stood there before goes.
         for old in lines.by_ref() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use cli_tests::{binaries, root};
 use ocm_core::Exit;
@@ -160,6 +161,60 @@ fn flags_are_found_in_strings_and_nowhere_else() {
     ] {
         assert!(!found(none), "{none}");
     }
+}
+
+/// How many columns a line of a help has: longer ones are broken where nobody wrote a `\\`.
+const COLUMNS: usize = 100;
+
+/// The lines below `Examples:`, up to the next paragraph that is not indented.
+fn examples(text: &str) -> Vec<&str> {
+    let mut within = false;
+    let is_example = |line: &&str| {
+        match *line {
+            "Examples:" => {
+                within = true;
+                return false;
+            }
+            line if !line.is_empty() && !line.starts_with("  ") => within = false,
+            _ => {}
+        }
+        within
+    };
+    text.lines().filter(is_example).collect()
+}
+
+/// What keeps an example from being pasted into a shell.
+fn obstacles(examples: &[&str]) -> Vec<String> {
+    let is_wrong = |line: &&&str| {
+        line.chars().count() > COLUMNS
+            || line.trim() == "\\"
+            || (!line.trim().starts_with('#') && line.contains(['<', '…']))
+    };
+    let mut found: Vec<String> = examples.iter().filter(is_wrong).map(|line| (*line).to_owned()).collect();
+    let script = examples.join("\n");
+    let bash = Command::new("bash").args(["-n", "-c", &script]).output().expect("bash is installed");
+    if !bash.status.success() {
+        found.push(String::from_utf8_lossy(&bash.stderr).into_owned());
+    }
+    found
+}
+
+#[test]
+fn examples_of_helps_can_be_pasted() {
+    let of = |text: &str| obstacles(&examples(text));
+    assert_eq!(examples("Examples:\n  # One\n  a b\n\n  c\n\nExit codes: 0"), ["  # One", "  a b", "", "  c", ""]);
+    assert_eq!(of("Examples:\n  a \\\n    b | c > d\n"), [""; 0]);
+    for wrong in ["  a <name>", "  a 'b", "  a …", "  \\", &format!("  {}", "a".repeat(COLUMNS))] {
+        assert!(!of(&format!("Examples:\n{wrong}")).is_empty(), "{wrong}");
+    }
+    let mut texts = 0;
+    for (file, text) in sources("plugins") {
+        for text in strings(&file, &text).iter().filter(|text| text.contains("Examples:\n")) {
+            texts += 1;
+            assert_eq!(of(text), [""; 0], "{file}");
+        }
+    }
+    assert!(texts > 20, "helps have examples, and {texts} were found");
 }
 
 /// Where words are looked for: what others say in words alone is recognised in one place, what their controllers write in

@@ -8,16 +8,16 @@ use ocm_cli::Described;
 use super::kind::KindArgs;
 
 const PUSH: &str = "\
-What is printed is the image with its digest, as spec.module.oci.image of a HubPolicy names it. A registry on this machine \
-is spoken to without TLS, unless --ca-file is given. Credentials are those of docker login.
+What is printed is the image with its digest, as spec.module.oci.image of a HubPolicy names it. A registry on \
+this machine is spoken to without TLS, unless --ca-file is given. Credentials are those of docker login.
 
 Examples:
-  kubectl ocm policy push only-prod.wasm registry.example.com/policies/only-prod:v1
+  kubectl ocm policy push only-prod.wasm registry.example/policies/only-prod:v1
 
   # Signed with a key of one's own; the public key goes into the HubPolicy
   openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem
   openssl pkey -in key.pem -pubout -out key.pub
-  kubectl ocm policy push only-prod.wasm registry.example.com/policies/only-prod:v1 --sign-key key.pem
+  kubectl ocm policy push only-prod.wasm registry.example/policies/only-prod:v1 --sign-key key.pem
 
 Exit codes: 0 pushed, 1 the registry failed or refused it, 2 usage, 130 interrupted.";
 
@@ -25,17 +25,18 @@ const PULL: &str = "\
 Where the reference has a digest, nothing else is taken. With --key nothing is taken that the key has not signed.
 
 Examples:
-  kubectl ocm policy pull registry.example.com/policies/only-prod:v1
-  kubectl ocm policy pull registry.example.com/policies/only-prod:v1 --key key.pub -o only-prod.wasm
+  kubectl ocm policy pull registry.example/policies/only-prod:v1
+  kubectl ocm policy pull registry.example/policies/only-prod:v1 --key key.pub -o only-prod.wasm
 
 Exit codes: 0 pulled, 1 it cannot be had, is no module or is not signed, 2 usage, 130 interrupted.";
 
 const VERIFY: &str = "\
-Signatures are those of cosign sign --key (its classic form, the tag sha256-DIGEST.sig) and of policy push --sign-key. They \
-are verified on this machine, and no transparency log is asked. What is printed is the image with its digest.
+Signatures are those of cosign sign --key (its classic form, the tag sha256-DIGEST.sig) and of policy push \
+--sign-key. They are verified on this machine, and no transparency log is asked. What is printed is the image \
+with its digest.
 
 Examples:
-  kubectl ocm policy verify registry.example.com/policies/only-prod:v1 --key cosign.pub
+  kubectl ocm policy verify registry.example/policies/only-prod:v1 --key cosign.pub
 
 Exit codes: 0 it is signed by this key, 1 it is not or cannot be had, 2 usage, 130 interrupted.";
 
@@ -100,7 +101,7 @@ pub(crate) struct PullArgs {
     #[arg(value_name = "REFERENCE")]
     pub(crate) reference: String,
     /// Where the module is written; a file that is there is replaced (default: the end of the repository's name, with
-    /// .wasm, in this folder, unless such a file is there)
+    /// .wasm, in this directory, unless such a file is there)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output_file: Option<PathBuf>,
     /// File of the public key that must have signed the image (PEM)

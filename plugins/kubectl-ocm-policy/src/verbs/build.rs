@@ -80,7 +80,7 @@ impl Language {
 /// The language of a project, told from what lies in its folder.
 fn detect(dir: &Path) -> Result<Language, Failure> {
     let cannot = |error| {
-        Failure::usage(format!("cannot read the folder {}", dir.display()))
+        Failure::usage(format!("cannot read the directory {}", dir.display()))
             .because(error)
             .hint("kubectl ocm policy new NAME --lang rust begins a project")
     };
@@ -111,8 +111,9 @@ impl Work {
     fn new() -> Result<Self, Failure> {
         let folder = std::env::temp_dir().join(format!("kubectl-ocm-policy-{}", std::process::id()));
         // Made here and by nobody else: what lies in it becomes part of a policy.
-        fs::create_dir(&folder)
-            .map_err(|error| Failure::other(format!("cannot make the folder {}", folder.display())).because(error))?;
+        fs::create_dir(&folder).map_err(|error| {
+            Failure::other(format!("cannot create the directory {}", folder.display())).because(error)
+        })?;
         Ok(Self(folder))
     }
 }
@@ -201,7 +202,7 @@ const ENTRYPOINT: &str = "policy/decision";
 
 fn rego(dir: &Path, work: &Path, processes: &Processes) -> Result<PathBuf, Failure> {
     let mut sources: Vec<PathBuf> = fs::read_dir(dir)
-        .map_err(|error| Failure::usage(format!("cannot read the folder {}", dir.display())).because(error))?
+        .map_err(|error| Failure::usage(format!("cannot read the directory {}", dir.display())).because(error))?
         .flatten()
         .map(|entry| entry.path())
         // Tests of OPA are no part of the policy.

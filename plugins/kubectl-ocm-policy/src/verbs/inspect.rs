@@ -104,7 +104,7 @@ fn table(seen: &Seen, wide: bool) -> String {
             manifest.reasons.iter().map(|reason| format!("{}: {}", reason.code, reason.description)),
         );
         list(&mut row, "Settings:", manifest.settings_schema.iter().flat_map(|schema| schema_rows(schema, wide)));
-        let asked = |number: Option<u64>| number.map_or("the usual".to_owned(), |number| number.to_string());
+        let asked = |number: Option<u64>| number.map_or("the default".to_owned(), |number| number.to_string());
         if let Some(granted) = granted {
             row("Fuel:", &format!("{} (asks for {})", granted.fuel, asked(manifest.limits.fuel)));
             row(

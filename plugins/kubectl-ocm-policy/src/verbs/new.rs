@@ -38,11 +38,11 @@ fn must_be_free(folder: &Path) -> Result<(), Failure> {
     match fs::read_dir(folder) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(Failure::usage(format!("the folder {} is not empty", folder.display()))
+            Some(_) => Err(Failure::usage(format!("the directory {} is not empty", folder.display()))
                 .hint("name another one with --dir FOLDER")),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Failure::usage(format!("{} cannot be the folder of a project", folder.display()))
+        Err(error) => Err(Failure::usage(format!("{} cannot be the directory of a project", folder.display()))
             .because(error)
             .hint("name another one with --dir FOLDER")),
     }

@@ -10,7 +10,7 @@ use crate::{DryRunArg, Format};
 #[derive(Args, Clone, Debug, Default)]
 pub struct PlanArgs {
     /// Show what would be done and change nothing: client decides here and only reads, server has the server validate and
-    /// default every object
+    /// default every object; without a value it is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
     #[arg(require_equals = true)]
     pub dry_run: DryRunArg,

@@ -118,7 +118,7 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::SeeRequests(name) => format!("look at what asks for the name: kubectl ocm get csr {name} -o wide"),
         Remedy::SeePolicy(name) => format!("look at the policy: kubectl ocm policy describe {name}"),
         Remedy::NameSides => "say which is which: --from hub=PATH --from managed=PATH".to_owned(),
-        Remedy::NameFolders => "name the folder of each: --from hub=PATH --from managed=PATH".to_owned(),
+        Remedy::NameFolders => "name the directory of each: --from hub=PATH --from managed=PATH".to_owned(),
         Remedy::NameSide(name) => {
             let name = shell(name);
             format!("say what it is: --from hub={name}, or --from managed={name}")
@@ -151,7 +151,7 @@ fn what_to_type(remedy: &Remedy) -> String {
             let plural = definition.split('.').next().unwrap_or(definition);
             let versions = keep.iter().map(|version| format!("{version:?}")).collect::<Vec<_>>().join(",");
             format!(
-                "store its objects anew: kubectl get {definition} -A -o json | kubectl replace -f -; and when all {plural} \
+                "store its objects again: kubectl get {definition} -A -o json | kubectl replace -f -; and when all {plural} \
                  are: kubectl patch crd {definition} --subresource=status --type=merge \
                  -p '{{\"status\":{{\"storedVersions\":[{versions}]}}}}'"
             )

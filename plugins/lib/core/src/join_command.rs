@@ -7,7 +7,10 @@ use crate::pin::Pin;
 use crate::shell::shell;
 
 /// What stands in it for the name that the cluster is to get.
-pub const NAME_TO_FILL_IN: &str = "<cluster_name>";
+pub const NAME_TO_FILL_IN: &str = "CLUSTER_NAME";
+
+/// What clusteradm writes there, for scripts that look for it.
+const CLUSTERADM_NAME: &str = "<cluster_name>";
 
 /// What a cluster joins with, apart from its name.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,10 +48,10 @@ impl JoinCommand {
         line
     }
 
-    /// The line in clusteradm's words, for scripts that take it apart.
+    /// The line in clusteradm's format, for scripts that take it apart.
     pub fn clusteradm_line(&self) -> String {
         format!(
-            "clusteradm join --hub-token {} --hub-apiserver {} --cluster-name {NAME_TO_FILL_IN}",
+            "clusteradm join --hub-token {} --hub-apiserver {} --cluster-name {CLUSTERADM_NAME}",
             self.token, self.server
         )
     }
@@ -68,7 +71,7 @@ mod tests {
         };
         assert_eq!(
             join_command.join_line(),
-            "kubectl ocm join '<cluster_name>' --hub-token a.b --hub-apiserver https://h:6443".replace('\'', "")
+            "kubectl ocm join CLUSTER_NAME --hub-token a.b --hub-apiserver https://h:6443"
         );
         assert_eq!(
             join_command.clusteradm_line(),

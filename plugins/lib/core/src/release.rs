@@ -36,7 +36,7 @@ impl Bundle {
             "latest" => Ok(Self { tag: text.to_owned() }),
             _ => match Version::parse(text.strip_prefix('v').unwrap_or(text)) {
                 Ok(version) => Ok(Self { tag: format!("v{version}") }),
-                Err(error) => Err(NotARelease(error.to_string())),
+                Err(_) => Err(NotARelease("it is not of the form X.Y.Z".to_owned())),
             },
         }
     }

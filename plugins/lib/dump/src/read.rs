@@ -410,7 +410,7 @@ impl Tree {
         }
         if joined.len() == 0 {
             return Err(Failure::usage(format!("{name} is no must-gather: there is no object in it that is read"))
-                .hint("its layout has the folders cluster-scoped-resources and namespaces"));
+                .hint("its layout has the directories cluster-scoped-resources and namespaces"));
         }
         Ok(Named { name, store: joined })
     }

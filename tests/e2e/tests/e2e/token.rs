@@ -88,7 +88,7 @@ fn tokens_from_making_to_revoking() {
     assert_eq!(whoami(&hub, &join_command.token).as_deref(), Some(user));
     assert!(join_command.pin.starts_with("sha256:") && join_command.ca.is_some(), "{join_command:?}");
     let line = token(&hub, &["create", &address]);
-    assert!(line.stdout.starts_with("kubectl ocm join <cluster_name> --hub-token ey"), "{line:?}");
+    assert!(line.stdout.starts_with("kubectl ocm join CLUSTER_NAME --hub-token ey"), "{line:?}");
     assert!(line.stdout.contains(&format!("--hub-ca-pin {} --hub-ca-data ", join_command.pin)), "{line:?}");
     assert!(line.stderr.contains("for 59m") || line.stderr.contains("for 60m"), "{line:?}");
     let words = token(&hub, &["create", &address, "--format=clusteradm"]).stdout;

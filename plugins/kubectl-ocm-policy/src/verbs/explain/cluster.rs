@@ -27,7 +27,7 @@ pub(crate) async fn run(args: ExplainArgs, ui: Arc<Ui>) -> Result<Exit, Failure>
         ("--evidence", !evidence.is_empty()),
     ];
     if let Some((flag, _)) = unused.iter().find(|(_, given)| *given) {
-        return Err(Failure::usage(format!("{flag} is for modules that are asked about a request"))
+        return Err(Failure::usage(format!("{flag} is for modules that are evaluated on a request"))
             .hint("leave it out, or name the request with -f FILE"));
     }
     let hub = connect(&client.connection()?, ui.clone()).await?;
@@ -43,12 +43,13 @@ pub(crate) async fn run(args: ExplainArgs, ui: Arc<Ui>) -> Result<Exit, Failure>
 
 /// The one cluster that is named. What cannot be a cluster is taken for a module.
 pub(super) fn cluster(subjects: &[String]) -> Result<&str, Failure> {
-    let with_file =
-        |words: &str| format!("to ask modules about a request, name it: kubectl ocm policy explain {words} -f FILE");
+    const WITH_A_FILE: &str = "to evaluate modules on a request, add -f FILE";
     match subjects {
         [name] if is_cluster_name(name) => Ok(name),
-        [other] => Err(Failure::usage(format!("{other:?} is no name of a cluster")).hint(with_file(other))),
-        many => Err(Failure::usage("one cluster is explained at a time").hint(with_file(&many.join(" ")))),
+        [other] => Err(Failure::usage(format!("{other:?} cannot be the name of a managed cluster"))
+            .hint("names are lower-case letters, digits and '-', 63 characters at most")
+            .hint(WITH_A_FILE)),
+        _ => Err(Failure::usage("one cluster is explained at a time").hint(WITH_A_FILE)),
     }
 }
 

@@ -56,18 +56,18 @@ fn one_module(args: TestArgs, ui: &Ui) -> Result<Exit, Failure> {
     }
     let (failed, count) = (results.failed(), results.tested.len());
     if failed > 0 {
-        ui.tell(Event::note(format!("{failed} of {count} cases failed; --update takes what the policy says now")));
+        ui.tell(Event::note(format!("{failed} of {count} cases failed; --update takes the policy's verdicts of now")));
         return Ok(Exit::Failed);
     }
     Ok(Exit::Ok)
 }
 
-/// The module itself, or the one that `build` put into a folder.
+/// The module itself, or the one that `build` put into a directory.
 fn find_module(subject: &Path) -> Result<PathBuf, Failure> {
-    if !subject.is_dir() {
+    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}", subject.display())).because(error);
+    if !std::fs::metadata(subject).map_err(cannot)?.is_dir() {
         return Ok(subject.to_owned());
     }
-    let cannot = |error| Failure::usage(format!("cannot read the folder {}", subject.display())).because(error);
     let mut found: Vec<PathBuf> = std::fs::read_dir(subject)
         .map_err(cannot)?
         .flatten()
@@ -77,9 +77,9 @@ fn find_module(subject: &Path) -> Result<PathBuf, Failure> {
     found.sort();
     match found.as_slice() {
         [one] => Ok(one.clone()),
-        [] => Err(Failure::usage(format!("the folder {} holds no module", subject.display()))
+        [] => Err(Failure::usage(format!("the directory {} holds no module", subject.display()))
             .hint(format!("build it first: kubectl ocm policy build {}", subject.display()))),
-        _ => Err(Failure::usage(format!("the folder {} holds several modules", subject.display()))
+        _ => Err(Failure::usage(format!("the directory {} holds several modules", subject.display()))
             .hint("name the one that is to be tested")),
     }
 }
