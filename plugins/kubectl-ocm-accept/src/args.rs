@@ -127,19 +127,19 @@ pub(crate) struct AcceptArgs {
     /// A group of yours that your approval is to count for; without it all of yours but system:* (repeatable)
     #[arg(long = "group", value_name = "NAME", requires = "approving")]
     pub(crate) groups: Vec<String>,
-    /// Wait for clusters that have not registered or asked yet. A request that breaks a rule is reported, and a valid one is
-    /// waited for
+    /// Wait for clusters that have not registered or asked yet. A request that breaks a rule is reported, and a valid
+    /// one is waited for
     #[arg(long)]
     pub(crate) wait: bool,
     /// How long to wait
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub(crate) timeout: String,
-    /// Show what would be done and change nothing: client decides here, server lets the hub check it too; without a value it
-    /// is client, and a value is written as in --dry-run=server
+    /// Show what would be done and change nothing: client decides here, server lets the hub check it too; without a
+    /// value it is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub(crate) dry_run: DryRunArg,
-    /// Show why each cluster would be accepted, or what is in the way: rules, requests, policies of the hub, and what to type
-    /// next. Nothing is changed; it needs only rights to read
+    /// Show why each cluster would be accepted, or what is in the way: rules, requests, policies of the hub, and what
+    /// to type next. Nothing is changed; it needs only rights to read
     #[arg(long, conflicts_with_all = ["yes", "deny", "approve_only", "break_glass", "wait", "timeout", "dry_run", "concurrency"])]
     pub(crate) explain: bool,
     #[command(flatten)]

@@ -117,7 +117,7 @@ pub(crate) fn tell_found(ui: &Ui, hub: &Cluster, all: &[AddOnFound]) {
         }
         if let Some(managers) = &one.written_by {
             ui.tell(Event::warning(format!(
-                "ClusterManagementAddOn {name:?} was written by {managers}: whoever installed it may make it anew"
+                "ClusterManagementAddOn {name:?} was written by {managers}: whoever installed it may recreate it"
             )));
         }
         if one.is_defined() && !one.placements.is_empty() {

@@ -206,7 +206,8 @@ pub(crate) enum What {
     /// What runs on a hub: release, images, Deployments, conditions, feature gates, CustomResourceDefinitions
     #[command(after_help = HUB_INFO)]
     HubInfo(InfoArgs),
-    /// What runs on a managed cluster: release, images, Deployments, conditions, feature gates, CustomResourceDefinitions
+    /// What runs on a managed cluster: release, images, Deployments, conditions, feature gates,
+    /// CustomResourceDefinitions
     #[command(after_help = KLUSTERLET_INFO)]
     KlusterletInfo(InfoArgs),
 }

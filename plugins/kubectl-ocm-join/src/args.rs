@@ -229,8 +229,8 @@ pub(crate) struct JoinArgs {
     /// File with the CA certificates of the hub's address
     #[arg(long, value_name = "FILE", help_heading = "The hub, with a token")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Do not verify the hub's certificate (with --hub-token, or if its kubeconfig says so): vulnerable to man-in-the-middle
-    /// attacks
+    /// Do not verify the hub's certificate (with --hub-token, or if its kubeconfig says so): vulnerable to
+    /// man-in-the-middle attacks
     #[arg(long, help_heading = "The hub, with a token", hide_short_help = true)]
     #[arg(conflicts_with_all = ["hub_ca_pin", "hub_ca_data", "ca_file"])]
     pub(crate) hub_insecure_skip_tls_verify: bool,

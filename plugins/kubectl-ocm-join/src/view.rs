@@ -44,7 +44,7 @@ pub(crate) fn finish(
     }
     let phase = followed.as_ref().ok().copied().flatten();
     let state = match (phase, before) {
-        (Some(Phase::Pending), _) if anew => "registered anew, pending approval",
+        (Some(Phase::Pending), _) if anew => "registered again, pending approval",
         (Some(Phase::Pending), _) => "registered, pending acceptance",
         (Some(Phase::Accepted), _) => "accepted",
         (Some(Phase::Joined), _) => "joined",
@@ -52,7 +52,7 @@ pub(crate) fn finish(
         (Some(_), _) => "registered",
         (None, true) if moves.is_some() => "moving",
         (None, true) => "joined before",
-        (None, false) if anew => "registering anew",
+        (None, false) if anew => "registering again",
         (None, false) => "joining",
     };
     let mut members = Map::new();

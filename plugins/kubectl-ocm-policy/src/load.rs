@@ -201,7 +201,7 @@ fn cache(ui: &Ui) -> Option<Cache> {
     match Cache::open(folder) {
         Ok(cache) => Some(cache),
         Err(error) => {
-            ui.tell(Event::warning(format!("modules are compiled anew each time: {error}")));
+            ui.tell(Event::warning(format!("modules are compiled again each time: {error}")));
             None
         }
     }

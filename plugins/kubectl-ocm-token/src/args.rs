@@ -100,8 +100,8 @@ pub(crate) struct CreateArgs {
     pub(crate) cluster_sets: Vec<String>,
     #[command(flatten)]
     pub(crate) line: LineArgs,
-    /// Show what would be done, and create no token: client decides here, server lets the hub check it too; without a value it
-    /// is client, and a value is written as in --dry-run=server
+    /// Show what would be done, and create no token: client decides here, server lets the hub check it too; without a
+    /// value it is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub(crate) dry_run: DryRunArg,
 }
@@ -156,8 +156,8 @@ pub(crate) struct RevokeArgs {
     /// Skip confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Show what would be done and change nothing: client decides here, server lets the hub check it too; without a value it
-    /// is client, and a value is written as in --dry-run=server
+    /// Show what would be done and change nothing: client decides here, server lets the hub check it too; without a
+    /// value it is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub(crate) dry_run: DryRunArg,
     #[command(flatten)]

@@ -104,16 +104,16 @@ pub(crate) struct TroubleshootArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub(crate) interval: String,
 
-    /// Mend findings of checks that can be mended safely, or of the named ones of them: says how, and asks. IDs are written as
-    /// in --fix=OCM2116,OCM2109
+    /// Mend findings of checks that can be mended safely, or of the named ones of them: says how, and asks. IDs are
+    /// written as in --fix=OCM2116,OCM2109
     #[arg(long, value_name = "ID", num_args = 0.., require_equals = true, value_delimiter = ',')]
     #[arg(conflicts_with_all = ["from", "bundle"])]
     pub(crate) fix: Option<Vec<String>>,
     /// With --fix: skip confirmation
     #[arg(short, long, requires = "fix")]
     pub(crate) yes: bool,
-    /// With --fix: show what would be done and change nothing. client decides here and only reads, server lets the clusters
-    /// check it too; without a value it is client, and a value is written as in --dry-run=server
+    /// With --fix: show what would be done and change nothing. client decides here and only reads, server lets the
+    /// clusters check it too; without a value it is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
     #[arg(require_equals = true, requires = "fix", conflicts_with = "wait")]
     pub(crate) dry_run: DryRunArg,

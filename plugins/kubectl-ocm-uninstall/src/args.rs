@@ -61,11 +61,12 @@ interrupted.";
 
 /// Make a hub to which nothing is attached a plain cluster again
 ///
-/// Deletes what lets clusters register, then the ClusterManager, waits until the operator has removed controllers, webhooks and
-/// CustomResourceDefinitions, and deletes the operator. A hub with managed clusters is refused, with a list of them; so is one with a policy
-/// engine or a baseline, which have verbs of their own. The operators' namespace stays if it holds something of somebody
-/// else's, or if the hub manages itself. Of a hosted hub, the ClusterManager and the operator are on the cluster of --context, and
-/// the rest on that of --hub-context: its operator's account there goes last.
+/// Deletes what lets clusters register, then the ClusterManager, waits until the operator has removed controllers,
+/// webhooks and CustomResourceDefinitions, and deletes the operator. A hub with managed clusters is refused, with a
+/// list of them; so is one with a policy engine or a baseline, which have verbs of their own. The operators' namespace
+/// stays if it holds something of somebody else's, or if the hub manages itself. Of a hosted hub, the ClusterManager
+/// and the operator are on the cluster of --context, and the rest on that of --hub-context: its operator's account
+/// there goes last.
 #[derive(Args, Debug)]
 #[command(after_help = HUB_EXAMPLES)]
 pub(crate) struct HubUninstallArgs {
@@ -147,15 +148,15 @@ confirmation was declined, 124 --wait gave up, 130 interrupted.";
 
 /// Let policies no longer decide about registrations on the hub
 ///
-/// Deletes the configurations by which the API server asks the policy webhook, so that nothing waits for it, and then what
-/// kubectl ocm install policy-engine made in the namespace ocm-policy-engine. HubPolicies, Registrations, their
-/// CustomResourceDefinitions and the namespace stay without --purge. An object of such a name that somebody else made is left alone, and so is
-/// everything then.
+/// Deletes the configurations by which the API server asks the policy webhook, so that nothing waits for it, and then
+/// what kubectl ocm install policy-engine made in the namespace ocm-policy-engine. HubPolicies, Registrations, their
+/// CustomResourceDefinitions and the namespace stay without --purge. An object of such a name that somebody else made
+/// is left alone, and so is everything then.
 #[derive(Args, Debug)]
 #[command(after_help = POLICY_ENGINE_EXAMPLES)]
 pub(crate) struct PolicyEngineArgs {
-    /// Delete all HubPolicies and Registrations with their CustomResourceDefinitions, and the namespace with whatever else is
-    /// in it
+    /// Delete all HubPolicies and Registrations with their CustomResourceDefinitions, and the namespace with whatever
+    /// else is in it
     ///
     /// With the Registrations goes what is known of names whose certificates may still be valid.
     #[arg(long)]

@@ -54,10 +54,10 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found 
 
 /// Bring a hub to a newer release
 ///
-/// Changes the CustomResourceDefinition of ClusterManager, the roles of the operator and of whoever registers clusters, the operator, and the
-/// images of the ClusterManager; every other setting stays. Registries and names of images stay unless --registry says
-/// another one, tags become that of the release. An older release is refused, and so is one that does
-/// not have a version in which objects of the hub may be stored.
+/// Changes the CustomResourceDefinition of ClusterManager, the roles of the operator and of whoever registers
+/// clusters, the operator, and the images of the ClusterManager; every other setting stays. Registries and names of
+/// images stay unless --registry says another one, tags become that of the release. An older release is refused, and
+/// so is one that does not have a version in which objects of the hub may be stored.
 ///
 /// With --wait the ClusterManager is changed when the new operator has rolled out, and the command ends when every Deployment
 /// has the new image, the ClusterManager says that all is applied, and every webhook answers.
@@ -80,7 +80,7 @@ pub(crate) struct HubUpgradeArgs {
     pub(crate) registry: Option<String>,
     #[command(flatten)]
     pub(crate) images: ImageArgs,
-    /// Go to a release that is older than what runs, which this project does not test
+    /// Go to a release that is older than what runs; not tested with binaries of older releases
     #[arg(long)]
     pub(crate) allow_downgrade: bool,
     #[command(flatten)]
@@ -114,9 +114,10 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found 
 
 /// Bring the agent of a managed cluster to a newer release, or those of many clusters in stages
 ///
-/// Changes the CustomResourceDefinition of Klusterlet, the operator's role, the operator, and the images of one Klusterlet, in whatever mode;
-/// every other setting stays. An operator that serves several Klusterlets is upgraded for all of them. An older release is
-/// refused; with access to the hub, with --hub-context, so is one of a later minor release than the hub.
+/// Changes the CustomResourceDefinition of Klusterlet, the operator's role, the operator, and the images of one
+/// Klusterlet, in whatever mode; every other setting stays. An operator that serves several Klusterlets is upgraded
+/// for all of them. An older release is refused; with access to the hub, with --hub-context, so is one of a later
+/// minor release than the hub.
 ///
 /// With --wait the Klusterlet is changed when the new operator has rolled out, and the command ends when every Deployment has
 /// the new image and, with access to the hub, the new agent has renewed its lease there.
@@ -149,7 +150,7 @@ pub(crate) struct KlusterletUpgradeArgs {
     pub(crate) registry: Option<String>,
     #[command(flatten)]
     pub(crate) images: ImageArgs,
-    /// Go to a release that is older than what runs, which this project does not test
+    /// Go to a release that is older than what runs; not tested with binaries of older releases
     #[arg(long)]
     pub(crate) allow_downgrade: bool,
     /// Contexts of the clusters to upgrade, in this order; waits for each

@@ -102,7 +102,10 @@ async fn what_was_never_in_force_refuses_as_far_as_its_mode_says() {
     let why = refused(&parts, "prod-1").unwrap();
     assert_eq!(why, "policy names: the policy cannot be loaded");
     let failed = parts.policies.failed();
-    assert!(failed[0].1.contains("no policy \"no-such\" comes along; these do: agent-self-edit, "), "{failed:?}");
+    assert!(
+        failed[0].1.contains("there is no built-in policy \"no-such\"; there are: agent-self-edit, "),
+        "{failed:?}"
+    );
     parts.policies.apply(&[unknown(Mode::Audit)]).await;
     assert_eq!(refused(&parts, "prod-1"), None);
     parts.policies.apply(&[unknown(Mode::Enforce)]).await;

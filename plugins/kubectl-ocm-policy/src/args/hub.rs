@@ -309,8 +309,8 @@ pub(crate) struct SwitchArgs {
     /// Names of HubPolicies
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
-    /// Show what would be changed and change nothing: client decides here and only reads, server lets the hub check it too;
-    /// without a value it is client, and a value is written as in --dry-run=server
+    /// Show what would be changed and change nothing: client decides here and only reads, server lets the hub check it
+    /// too; without a value it is client, and a value is written as in --dry-run=server
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
     #[arg(require_equals = true)]
     pub(crate) dry_run: DryRunArg,

@@ -242,8 +242,11 @@ pub(crate) fn module_of<'a>(
 
 fn unknown(given: &Given, builtin: &str) -> Failure {
     let names = || ocm_policy_builtin::ALL.iter().map(|builtin| builtin.name);
-    let sentence =
-        format!("policy {:?} of {}: no module {builtin:?} comes along with this release", given.name(), given.source);
+    let sentence = format!(
+        "policy {:?} of {}: there is no built-in policy {builtin:?} in this release",
+        given.name(),
+        given.source
+    );
     Failure::usage(sentence).hint(match nearest(builtin, names()) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("these do: {}", names().collect::<Vec<_>>().join(", ")),

@@ -143,7 +143,9 @@ fn what_to_type(remedy: &Remedy) -> String {
             format!("if an unjoin of {name} was interrupted, on its hub: kubectl ocm detach {name} --context HUB")
         }
         Remedy::NameKlusterlet => "say which one is meant: by the name of its cluster, or --klusterlet NAME".to_owned(),
-        Remedy::AllowDowngrade => "to go back all the same, which upstream does not test: --allow-downgrade".to_owned(),
+        Remedy::AllowDowngrade => {
+            "to go back all the same, which is not tested with binaries of older releases: --allow-downgrade".to_owned()
+        }
         Remedy::UpgradeHub(release) => {
             format!("upgrade the hub first: kubectl ocm upgrade hub --context HUB --bundle-version {release}")
         }

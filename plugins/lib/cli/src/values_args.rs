@@ -13,8 +13,9 @@ use crate::image_args::value;
 pub struct ValuesArgs {
     /// File with a part of the spec, as YAML or JSON, below what other flags say
     ///
-    /// Fields that the CustomResourceDefinition does not have are refused. Feature gates are merged by name; registration
-    /// drivers and other lists are replaced by those in the file. A driver keeps settings that the file does not name.
+    /// Fields that the CustomResourceDefinition does not have are refused. Feature gates are merged by name;
+    /// registration drivers and other lists are replaced by those in the file. A driver keeps settings that the file
+    /// does not name.
     #[arg(long, value_name = "FILE", help_heading = "Values")]
     pub values: Option<PathBuf>,
 }

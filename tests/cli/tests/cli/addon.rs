@@ -573,7 +573,7 @@ fn an_add_on_is_deleted_with_our_templates_and_not_while_clusters_have_it() {
     objects.insert(path, owned);
     let server = hub(objects);
     let refused = run(&server, &["delete", "hello", "--yes", "--force"]);
-    ends(&refused, 3, &["ClusterManagementAddOn \"hello\" belongs to App \"x\", which would make it anew"]);
+    ends(&refused, 3, &["ClusterManagementAddOn \"hello\" belongs to App \"x\", which would recreate it"]);
     assert_eq!(asked(&server, "DELETE"), Vec::<String>::new());
 }
 

@@ -231,7 +231,7 @@ fn a_cache_that_others_can_write_to_is_not_used() {
     std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o777)).unwrap();
     let run = policy(&cli, &["run", "allow.wasm", "-f", "cluster.yaml"]);
     assert_eq!(run.exit, 0, "{run}");
-    assert!(run.stderr.starts_with("warning: modules are compiled anew each time: "), "{run}");
+    assert!(run.stderr.starts_with("warning: modules are compiled again each time: "), "{run}");
     assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 0);
 }
 

@@ -218,7 +218,7 @@ fn an_agent_reaches_its_hub_through_a_proxy_through_another_one_and_without_agai
         answered(&proxy, Listener::Tls, 200, server);
     }
     let second = key();
-    assert_ne!(first, second, "it has registered anew");
+    assert_ne!(first, second, "it has registered again");
     // Without the flag it keeps the proxy, and its CA.
     nothing_happens(&["--accept", "--wait"], 0, &["already; nothing is changed"]);
     goes_through(&cluster, Some(&secure), 2);
@@ -233,14 +233,14 @@ fn an_agent_reaches_its_hub_through_a_proxy_through_another_one_and_without_agai
     }
     unchanged(&cluster, &before, "the proxy lets nobody through without its password");
     let said = run_through(&plain, &mut command(files, &["--proxy-url="]));
-    succeeds(&said, "registering anew");
+    succeeds(&said, "registering again");
     answered(&proxy, Listener::Password, 200, &own);
     assert!(said.stderr.contains("kubectl ocm accept proxied --replace"), "{said:?}");
     let [bootstrap, registered] = ways(&cluster);
     assert_eq!((bootstrap.proxy, registered.proxy.is_some()), (None, true));
     let said = join(&["--wait=registered"]);
-    succeeds(&said, "registered anew, pending approval");
-    assert!(said.stderr.contains("its agent has to register anew"), "{said:?}");
+    succeeds(&said, "registered again, pending approval");
+    assert!(said.stderr.contains("its agent has to register again"), "{said:?}");
     assert_eq!(key(), second, "nobody has approved it");
     // The same command goes on where the last one has stopped.
     succeeds(&join(&["--accept", "--wait"]), "available");

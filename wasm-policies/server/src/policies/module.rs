@@ -107,7 +107,7 @@ fn cannot(kind: &str, key: &Key, why: &dyn std::fmt::Display) -> PolicyError {
 
 fn unknown(name: &str) -> String {
     let names: Vec<&str> = ocm_policy_builtin::ALL.iter().map(|builtin| builtin.name).collect();
-    format!("no policy {name:?} comes along; these do: {}", names.join(", "))
+    format!("there is no built-in policy {name:?}; there are: {}", names.join(", "))
 }
 
 #[cfg(test)]

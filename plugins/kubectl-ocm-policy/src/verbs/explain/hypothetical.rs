@@ -164,7 +164,7 @@ async fn module(hub: &Cluster, given: &Given, version: &Version, ui: &Ui) -> Res
         (Located::Here(module), _) => Ok(module.to_vec()),
         (Located::Builtin(name), _) => match ocm_policy_builtin::find(name) {
             Some(found) => return Ok(Ok(found.module.to_vec())),
-            None => Err(load(format!("no module {name:?} comes along with this release"))),
+            None => Err(load(format!("there is no built-in policy {name:?} in this release"))),
         },
         (_, Some(Module::ConfigMap(entry))) => entry_of(hub, "configmaps", "binaryData", entry).await.map_err(load),
         (_, Some(Module::Secret(entry))) => entry_of(hub, "secrets", "data", entry).await.map_err(load),

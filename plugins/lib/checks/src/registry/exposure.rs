@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
                     can register clusters on the hub, and ask for the names of others.",
             happens: "It is the token of a service account's Secret, or was made with a long life.",
             mend: "Make short tokens with `kubectl ocm token create`, join again with one, and revoke the old one: `kubectl ocm token \
-                   list`, `kubectl ocm token revoke`. An agent that has joined does not need it until it registers anew.",
+                   list`, `kubectl ocm token revoke`. An agent that has joined does not need it until it registers again.",
             mended: "The token says that it expires within a year.",
         },
     },

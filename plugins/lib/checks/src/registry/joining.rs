@@ -193,10 +193,10 @@ pub(super) const CHECKS: &[Check] = &[
         rule: Rule::Cluster(request_approved),
         page: Page {
             means: "The cluster is accepted and its agent waits for a certificate: accepting a cluster and approving its request \
-                    are two things. An agent whose proxy, hub address or CA was changed registers anew while everything says \
+                    are two things. An agent whose proxy, hub address or CA was changed registers again while everything says \
                     Available; but anybody with a token can ask for the name, too, and a request may be left over from \
                     before. A renewal that waits means that the hub's registration controller does not approve.",
-            happens: "hubAcceptsClient was set by hand; the agent registers anew; somebody else asks for the name; the \
+            happens: "hubAcceptsClient was set by hand; the agent registers again; somebody else asks for the name; the \
                       controller that approves renewals is down.",
             mend: "Before the cluster has joined, `kubectl ocm accept NAME` approves the request after checking it. Afterwards \
                    compare the fingerprint with the agent's first, and accept that key alone by `--fingerprint`; delete a \
@@ -329,7 +329,7 @@ pub(super) const CHECKS: &[Check] = &[
         page: Page {
             means: "The Klusterlet names one cluster, and the agent holds the identity of another.",
             happens: "clusterName of the Klusterlet was edited, or the Secret was copied from another cluster.",
-            mend: "Set clusterName back, or delete the agent's Secret: it registers anew under the new name.",
+            mend: "Set clusterName back, or delete the agent's Secret: it registers again under the new name.",
             mended: "clusterName and the Secret's cluster-name are the same.",
         },
     },
@@ -388,8 +388,10 @@ fn registered(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             "{text}, and its agent still has the identity with which it had joined"
         ))
         .on(Side::Managed, "Secret", Some(&agent.side.namespace), secrets::HUB_KUBECONFIG)
-        .because("somebody has removed it from the hub; the agent goes on with what it has, and does not register anew")
-        .advise("to let it go for good, delete its Klusterlet; to have it register anew, and be accepted again:")
+        .because(
+            "somebody has removed it from the hub; the agent goes on with what it has, and does not register again",
+        )
+        .advise("to let it go for good, delete its Klusterlet; to have it register again, and be accepted again:")
         .run(
             Side::Managed,
             "kubectl delete secret/{} -n {} --ignore-not-found",
@@ -542,16 +544,16 @@ fn request_approved(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             "the hub's registration controller approves renewals, and has not",
         ),
         () if has_moved => (
-            "the agent registers anew with another hub address or proxy, and its request waits for approval",
+            "the agent registers again with another hub address or proxy, and its request waits for approval",
             "a new join has changed them: that needs another acceptance",
         ),
         () if is_well => (
             "a request with another key than the agent's waits for approval, and may be somebody else's",
-            "somebody with a token asks for the name, a request was left behind, or the agent registers anew",
+            "somebody with a token asks for the name, a request was left behind, or the agent registers again",
         ),
         () if has_joined => (
             "a request of the accepted cluster waits for approval, of its agent or of somebody else",
-            "the agent registers anew: its Secret was deleted, or its hub address, CA or proxy was changed; or somebody \
+            "the agent registers again: its Secret was deleted, or its hub address, CA or proxy was changed; or somebody \
              with a token asks for the name",
         ),
         () => (
@@ -723,11 +725,11 @@ fn names_agree(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             .on(Side::Managed, "Klusterlet", None, &agent.side.klusterlet)
             .because("clusterName was edited, or the Secret comes from another cluster")
             .run(Side::Managed, "kubectl edit klusterlet/{}", &[&agent.side.klusterlet]);
-    // Without certificates the agent keeps what it has: it does not register anew.
+    // Without certificates the agent keeps what it has: it does not register again.
     let finding = match cluster.is_aws() {
         true => finding,
         false => {
-            finding.advise("or delete Secret hub-kubeconfig-secret of the agent: it registers anew under the new name")
+            finding.advise("or delete Secret hub-kubeconfig-secret of the agent: it registers again under the new name")
         }
     };
     Outcome::Found(vec![finding])

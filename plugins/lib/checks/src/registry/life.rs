@@ -112,7 +112,7 @@ pub(super) const CHECKS: &[Check] = &[
         after: &[],
         rule: Rule::Cluster(certificate_valid),
         page: Page {
-            means: "The certificate that the agent was let in with has expired, or is not valid yet. The agent registers anew, \
+            means: "The certificate that the agent was let in with has expired, or is not valid yet. The agent registers again, \
                     if what it registers with still works.",
             happens: "The cluster was off for longer than the certificate had left, or renewals were not approved.",
             mend: "Make a new token, join again with it, and accept the cluster.",
@@ -148,7 +148,7 @@ pub(super) const CHECKS: &[Check] = &[
             means: "The cluster has joined, and the Secret with the agent's identity is missing, lacks a part, or has a private key that \
                     does not belong to its certificate.",
             happens: "Somebody deleted or restored it in part.",
-            mend: "Delete what is left of the Secret: the agent registers anew. Then accept the cluster again.",
+            mend: "Delete what is left of the Secret: the agent registers again. Then accept the cluster again.",
             mended: "The Secret has the keys cluster-name, agent-name, kubeconfig, tls.crt and tls.key.",
         },
     },
@@ -362,7 +362,7 @@ fn secret_complete(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             .run(Side::Managed, AGENT_LOGS, &[namespace, AGENT]),
         false => {
             let finding = finding
-                .because("somebody deleted it, or restored it in part; the agent registers anew without it")
+                .because("somebody deleted it, or restored it in part; the agent registers again without it")
                 .run(
                     Side::Managed,
                     "kubectl delete secret/{} -n {} --ignore-not-found",

@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
                       balancer, a firewall or a DNS name before the API server was changed; its certificate has expired; the hub \
                       was restored from a backup.",
             mend: "See what changed when they fell silent. If it was the hub's CA or address, every cluster has to join again with the \
-                   new one, and to be accepted: its agent registers anew. After a restore of the hub, agents of old releases \
+                   new one, and to be accepted: its agent registers again. After a restore of the hub, agents of old releases \
                    have to be restarted.",
             mended: "The leases managed-cluster-lease are less than two minutes old.",
         },

@@ -499,7 +499,7 @@ pub(super) const CHECKS: &[Check] = &[
         page: Page {
             means: "By TLS 1.2 the server agreed on a cipher suite that `cipherSuites` of the ConfigMap `ocm-tls-profile` does not \
                     name. The suites of TLS 1.3 cannot be chosen, and are not looked at.",
-            happens: "The server has no setting for it, or was not started anew since the profile was changed; with `--profile ocm` \
+            happens: "The server has no setting for it, or was not restarted since the profile was changed; with `--profile ocm` \
                       servers are asked, too, that are none of Open Cluster Management.",
             mend: "Restart the Deployment of the server; for API servers, `--tls-cipher-suites`.",
             mended: "`kubectl ocm tls-check --profile ocm` has no such finding.",

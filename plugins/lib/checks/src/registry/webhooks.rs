@@ -123,7 +123,7 @@ fn not_valid(facts: &Facts<'_>, hub: &HubSide, serving: &ServingFacts) -> Option
     let finding = match is_early {
         // The operator renews what ends soon, is of another authority or for other names, and nothing else.
         true => finding
-            .advise("set the clock right on the nodes of the hub's operator, and delete the Secret: it is made anew")
+            .advise("set the clock right on the nodes of the hub's operator, and delete the Secret: it is recreated")
             .run(Side::Hub, "kubectl delete secret/{} -n {}", &[secret, namespace]),
         false => finding.run(Side::Hub, RESTART, &[hub_operator(hub)]),
     };

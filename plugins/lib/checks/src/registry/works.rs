@@ -105,7 +105,7 @@ pub(super) const CHECKS: &[Check] = &[
             means: "The managed cluster has objects that were applied for works of a hub, and the hub no longer has the works, or another \
                     agent applied them. Of the first kind the agent removes what it applied after its time of grace, an hour by \
                     default; of the second nobody does.",
-            happens: "The hub was restored or replaced, the cluster was away for long or was imported anew under another name, or its \
+            happens: "The hub was restored or replaced, the cluster was away for long or was imported again under another name, or its \
                       Klusterlet was created again.",
             mend: "To keep the objects, restore the works on the hub before the time is over, or raise \
                    appliedManifestWorkEvictionGracePeriod of the Klusterlet. What a former agent left can be removed by deleting the \
@@ -305,7 +305,7 @@ fn applied_works_stay(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
         findings.push(
             finding
                 .seen(format!("works: {}", text::list(evicted.iter().take(SHOWN).map(|work| &work.work))))
-                .because("the hub was restored or replaced, or the cluster was imported anew")
+                .because("the hub was restored or replaced, or the cluster was imported again")
                 .run(Side::Managed, "kubectl get appliedmanifestworks", &[])
                 .advise(
                     "to keep the objects, restore the works, or raise appliedManifestWorkEvictionGracePeriod of the Klusterlet",

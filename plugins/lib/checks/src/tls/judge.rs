@@ -451,7 +451,7 @@ const fn advice(id: Id) -> Option<&'static str> {
         checks::KEY => "put certificate and key there together, from the same request",
         checks::READABLE => "put the certificate there again, as PEM",
         checks::VERSION => "set the oldest version of TLS that the server accepts",
-        checks::CIPHERS => "set the cipher suites of the server, and see whether it was started anew since",
+        checks::CIPHERS => "set the cipher suites of the server, and see whether it was restarted since",
         _ => return None,
     })
 }

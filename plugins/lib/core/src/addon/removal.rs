@@ -43,7 +43,7 @@ pub fn why_not_deleted(name: &str, definition: &Value) -> Option<Failure> {
     }
     match owner(definition, definition) {
         Owner::Kept(keeper) => {
-            Some(belongs(format!("{keeper}, which would make it anew")).hint("delete what it belongs to"))
+            Some(belongs(format!("{keeper}, which would recreate it")).hint("delete what it belongs to"))
         }
         Owner::Ours | Owner::Others(_) => None,
     }
@@ -102,7 +102,7 @@ mod tests {
         owned["metadata"]["ownerReferences"] = json!([{"kind": "App", "name": "x"}]);
         let failure = why_not_deleted("a", &owned).unwrap();
         assert_eq!(failure.reason, Reason::Refused);
-        assert!(failure.message.contains("belongs to App \"x\", which would make it anew"), "{failure:?}");
+        assert!(failure.message.contains("belongs to App \"x\", which would recreate it"), "{failure:?}");
         let mut of_hub = template("a", "a", FIELD_MANAGER);
         of_hub["metadata"]["labels"] = json!({LABEL: "hub"});
         let failure = why_not_deleted("a", &of_hub).unwrap();

@@ -58,8 +58,10 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     if let (Some(after), Some(before)) = (&options.bundle, &chosen.installed)
         && after.is_before(before)
     {
-        warnings
-            .push(format!("{after} is older than {before}, which the hub runs; upstream does not test the way back"));
+        warnings.push(format!(
+            "{after} is older than {before}, which the hub runs; this project does not test the way back with binaries \
+                 of older releases"
+        ));
     }
 
     let planned: BTreeMap<Component, String> =

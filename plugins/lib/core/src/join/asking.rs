@@ -47,7 +47,7 @@ impl<'a> Asking<'a> {
     /// What keeps it from its certificate.
     pub(super) fn waits_for(&self, name: &str) -> String {
         if self.is_let_in {
-            return "it has its certificate and starts anew with it".to_owned();
+            return "it has its certificate and restarts with it".to_owned();
         }
         match self.newest().map(|request| (request.state, &request.name)) {
             None => "the agent has not asked for a certificate".to_owned(),

@@ -42,7 +42,7 @@ pub fn plan(live: &Live, bundle: &Bundle, source: &Source, label: &str) -> Resul
         return Err(Failure::refused(format!(
             "ClusterManager {name:?} is being deleted: nothing was changed ({label})"
         ))
-        .hint("when it is gone, install the hub anew: kubectl ocm install hub"));
+        .hint("when it is gone, install the hub again: kubectl ocm install hub"));
     }
     if live.operator.is_none() {
         return Err(Failure::refused(format!(

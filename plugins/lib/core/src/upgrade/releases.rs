@@ -28,7 +28,10 @@ pub fn direction(before: &Parts, target: &Target, who: &str) -> Result<Vec<Strin
             ))
             .hint(Remedy::AllowDowngrade));
         }
-        warnings.push(format!("{bundle} is older than {newer}, which {who} runs; upstream does not test the way back"));
+        warnings.push(format!(
+            "{bundle} is older than {newer}, which {who} runs; this project does not test the way back with binaries of \
+             older releases"
+        ));
     }
     let untold: Vec<&str> =
         before.0.iter().filter(|part| !says_version(part.release().as_ref())).map(|part| part.image.as_str()).collect();

@@ -280,7 +280,7 @@ async fn move_one(
         let now = set(&found);
         // Of a cluster that has been registered anew, nobody has been asked.
         if found.metadata.uid != uid {
-            return Ok((Outcome::Kept("it has been registered anew since it was looked at".to_owned()), now));
+            return Ok((Outcome::Kept("it has been registered again since it was looked at".to_owned()), now));
         }
         if now != step.from {
             let outcome = match now.as_deref() == landing {

@@ -114,7 +114,7 @@ async fn put(hub: &Cluster, name: &str, set: &str, mode: Mode, narrator: &dyn Na
     match moved.into_iter().next().map(|one| one.done) {
         Some(Err(failure)) => Err(failure),
         Some(Ok(false)) => {
-            Err(Failure::refused(format!("{name} was put into another set, or registered anew, meanwhile")))
+            Err(Failure::refused(format!("{name} was put into another set, or registered again, meanwhile")))
         }
         _ => Ok(true),
     }

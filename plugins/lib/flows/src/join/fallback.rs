@@ -453,7 +453,7 @@ async fn accept_ahead(admin: &Cluster, name: &str, first: &str, narrator: &dyn N
 /// Says that an agent is at another hub of its list, and what becomes of that.
 pub(super) fn tell_away(name: &str, there: &str, fallback: &Fallback, narrator: &dyn Narrator) {
     let then = match fallback.removed.iter().any(|removed| removed == there) {
-        true => "its list is without that hub now, so it registers at another one when it starts anew",
+        true => "its list is without that hub now, so it registers at another one when it is restarted",
         false => "it stays there until that hub does not answer, or denies it",
     };
     narrator.tell(Event::warning(format!(

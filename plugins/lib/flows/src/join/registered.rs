@@ -371,7 +371,7 @@ fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes:
                 true => "under another name",
                 false => "by another way to the hub",
             };
-            format!("{has_joined}, but its agent has to register anew: it got its certificate {by}{also}")
+            format!("{has_joined}, but its agent has to register again: it got its certificate {by}{also}")
         }
         (Some(token), false) if !besides.is_empty() => format!("{has_joined}; {token}and {besides}"),
         (Some(token), false) => format!("{has_joined}; {token}and nothing else {is} changed"),

@@ -262,7 +262,7 @@ pub(super) async fn drain(
 }
 
 fn made_anew(name: &str) -> Failure {
-    Failure::new(Reason::Conflict, format!("cluster {name:?} has registered anew while it was being deleted"))
+    Failure::new(Reason::Conflict, format!("cluster {name:?} has registered again while it was being deleted"))
         .hint(Remedy::Unjoin(name.to_owned()))
 }
 
