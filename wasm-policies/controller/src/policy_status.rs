@@ -168,6 +168,7 @@ mod tests {
             sha256: sha256.map(|digit| digit.repeat(64)),
             kind: sha256.map(|_| "component"),
             failed: failed.map(str::to_owned),
+            in_short: None,
             with: With::Policy,
             has_tests: false,
             candidate: None,
