@@ -130,8 +130,7 @@ fn feature_gates(spec: &mut Value, typed: &[(&'static Gate, bool)]) {
         let Some(gates) = gates.as_array_mut() else { continue };
         match gates.iter_mut().find(|live| live["feature"] == gate.name) {
             Some(live) => *live = typed,
-            // What is off anyhow need not be said.
-            None if !on && !gate.default => {}
+            // Off is said, too: a gate that the live object has on would stay otherwise.
             None => gates.push(typed),
         }
     }

@@ -326,6 +326,24 @@ mod tests {
     }
 
     #[test]
+    fn a_gate_of_any_part_is_turned_off_again() {
+        let all = feature_gates::GATES.iter().filter(|gate| gate.name != feature_gates::AUTO_APPROVAL);
+        for gate in all {
+            let typed = |on: bool| options(|o| o.feature_gates = vec![(gate, on)]);
+            let mode = |live: &Live| {
+                let gates = spec(live)[gate.part.member()]["featureGates"].as_array().cloned().unwrap_or_default();
+                let said: Vec<Value> = gates.into_iter().filter(|said| said["feature"] == gate.name).collect();
+                assert_eq!(said.len(), 1, "{}", gate.name);
+                said[0]["mode"].clone()
+            };
+            let on = installed(&typed(true), &Live::default());
+            assert_eq!(mode(&on), "Enable", "{}", gate.name);
+            assert_eq!(mode(&installed(&typed(false), &on)), "Disable", "{}", gate.name);
+            assert_eq!(mode(&installed(&typed(false), &Live::default())), "Disable", "{}", gate.name);
+        }
+    }
+
+    #[test]
     fn values_lie_over_what_is_there_and_under_what_was_typed() {
         let live = installed(
             &options(|o| {
