@@ -158,7 +158,8 @@ pub(crate) struct HubInstallArgs {
     /// a load balancer
     #[arg(long, value_enum, value_name = "TYPE", help_heading = "Registration")]
     pub(crate) expose_grpc: Option<GrpcExposureWord>,
-    /// ARN of the hub's EKS cluster, for the driver awsirsa [default: the context, if it is an ARN]
+    /// ARN of the hub's EKS cluster, for the driver awsirsa [default: the one that the hub has, else its context,
+    /// if that is an ARN]
     #[arg(long, value_name = "ARN", help_heading = "Registration")]
     pub(crate) hub_cluster_arn: Option<String>,
     /// Tags of the IAM resources that the hub creates, for the driver awsirsa

@@ -211,7 +211,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
     let timeout = options::timeout(&timeout)?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
     let images: BTreeMap<Component, String> = images.iter().map(|pair| image(pair)).collect::<Result<_, _>>()?;
-    let mut options = Options {
+    let options = Options {
         bundle: image_files.bundle(bundle_version.as_deref())?,
         registry: registry.as_deref().map(options::registry).transpose()?,
         // An image that was typed says its digest itself.
@@ -222,6 +222,8 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         feature_gates: options::feature_gates(&feature_gates, "a hub", GATES)?,
         registration_drivers: (!registration_drivers.is_empty()).then(|| drivers(&registration_drivers)),
         hub_cluster_arn,
+        // The flow knows which cluster the hub is.
+        usual_hub_arn: None,
         aws_resource_tags,
         auto_approved_csr_identities,
         auto_approved_arn_patterns,
@@ -267,11 +269,6 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         true => Some(Box::new(connect(&hub.connection(&connection), ui.clone()).await?)),
         false => None,
     };
-    let wants_arn = options.registration_drivers.as_ref().is_some_and(|list| list.contains(&Driver::AwsIrsa));
-    if wants_arn && options.hub_cluster_arn.is_none() {
-        // The tools of AWS name the context after the cluster.
-        options.hub_cluster_arn = cluster.context.clone().filter(|context| context.starts_with("arn:aws:eks:"));
-    }
     let request = flow::Request { options, hub: itself, internal, mode: view.mode(), wait, timeout };
     let is_hosted = request.hub.is_some();
     // Of a hosted hub, objects of the same names are on both clusters.

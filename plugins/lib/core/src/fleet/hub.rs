@@ -105,6 +105,7 @@ fn options(entry: InstallEntry, place: &Place, files: Files<'_>) -> Result<Optio
         feature_gates: feature_gates(&gates, GATES, place)?,
         registration_drivers: drivers(&registration_drivers),
         hub_cluster_arn,
+        usual_hub_arn: None,
         aws_resource_tags,
         auto_approved_csr_identities,
         auto_approved_arn_patterns,

@@ -186,10 +186,11 @@ fn drivers(
     if !options.aws_resource_tags.is_empty() {
         set(&mut list, Driver::AwsIrsa, DriverSetting::Tags, "tags", json!(options.aws_resource_tags))?;
     }
-    if let Some(aws) = list.iter().find(|entry| entry["authType"] == Driver::AwsIrsa.word())
+    if let Some(aws) = list.iter_mut().find(|entry| entry["authType"] == Driver::AwsIrsa.word())
         && aws.pointer("/awsirsa/hubClusterArn").is_none()
     {
-        return Err(OptionsError::NoHubArn);
+        let usual = options.usual_hub_arn.as_ref().ok_or(OptionsError::NoHubArn)?;
+        aws[Driver::AwsIrsa.word()]["hubClusterArn"] = json!(usual);
     }
     entry(spec, "registrationConfiguration").insert("registrationDrivers".to_owned(), Value::Array(list));
     Ok(())

@@ -33,6 +33,8 @@ pub struct Options {
     pub registration_drivers: Option<Vec<Driver>>,
     /// ARN of the hub's EKS cluster.
     pub hub_cluster_arn: Option<String>,
+    /// The ARN that it has where nothing else says one.
+    pub usual_hub_arn: Option<String>,
     /// Tags of IAM resources.
     pub aws_resource_tags: Vec<String>,
     /// Users whose CSRs the hub approves by itself.

@@ -493,6 +493,44 @@ mod tests {
     }
 
     #[test]
+    fn the_usual_arn_of_a_hub_is_below_what_it_has_and_what_values_say() {
+        const OTHER: &str = "arn:aws:eks:us-west-2:111111111111:cluster/hub";
+        let usual = |o: &mut Options| o.usual_hub_arn = Some("usual".to_owned());
+        let typed = |o: &mut Options| {
+            usual(o);
+            o.registration_drivers = Some(vec![Driver::Csr, Driver::AwsIrsa]);
+        };
+        let arn = |live: &Live| {
+            let drivers = spec(live)["registrationConfiguration"]["registrationDrivers"].as_array().unwrap();
+            let aws = drivers.iter().find(|driver| driver["authType"] == "awsirsa");
+            aws.map(|driver| driver["awsirsa"]["hubClusterArn"].clone())
+        };
+        assert_eq!(arn(&installed(&options(typed), &Live::default())), Some(json!("usual")));
+        assert_eq!(arn(&installed(&options(usual), &Live::default())), None, "there is no such driver");
+        let live = installed(
+            &options(|o| {
+                typed(o);
+                o.hub_cluster_arn = Some("theirs".to_owned());
+            }),
+            &Live::default(),
+        );
+        assert_eq!(arn(&live), Some(json!("theirs")));
+        assert_eq!(arn(&installed(&options(typed), &live)), Some(json!("theirs")));
+        assert_eq!(arn(&installed(&options(usual), &live)), Some(json!("theirs")));
+        let drivers = |aws: Value| values(json!({"registrationConfiguration": {"registrationDrivers": [aws]}}));
+        let said = drivers(json!({"authType": "awsirsa", "awsirsa": {"hubClusterArn": OTHER}}));
+        let with = |said: Values| {
+            options(|o| {
+                usual(o);
+                o.values = said;
+            })
+        };
+        assert_eq!(arn(&installed(&with(said), &Live::default())), Some(json!(OTHER)));
+        let bare = drivers(json!({"authType": "awsirsa"}));
+        assert_eq!(arn(&installed(&with(bare), &Live::default())), Some(json!("usual")));
+    }
+
+    #[test]
     fn where_pods_run_and_what_they_need_is_typed_and_stays() {
         let scheduling = Scheduling {
             node_selector: [("pool".to_owned(), "infra".to_owned())].into(),

@@ -133,6 +133,8 @@ async fn prepare<'a>(
     narrator: &dyn Narrator,
 ) -> Result<(Installation, Option<Hub<'a>>), InstallError> {
     let Request { options, hub, internal, .. } = request;
+    let options =
+        &Options { usual_hub_arn: arn(hub.as_deref().unwrap_or(cluster).context.as_deref()), ..options.clone() };
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
     let deadline = Instant::now() + request.timeout;
     let (live, mut parts) = futures::join!(survey::survey(cluster), former::parts(cluster));
@@ -173,8 +175,25 @@ async fn prepare<'a>(
     Ok((installation, found))
 }
 
+/// The ARN of a cluster, where its context is one: the tools of AWS name it so.
+fn arn(context: Option<&str>) -> Option<String> {
+    context.filter(|context| context.starts_with("arn:aws:eks:")).map(str::to_owned)
+}
+
 /// Says what a plan has to say about itself.
 fn tell_about(installation: &Installation, narrator: &dyn Narrator) {
     installation.notes.iter().for_each(|note| narrator.tell(Event::note(note)));
     installation.warnings.iter().for_each(|warning| narrator.tell(Event::warning(warning)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_is_an_arn_where_the_tools_of_aws_name_it() {
+        let context = "arn:aws:eks:us-west-2:111111111111:cluster/hub";
+        assert_eq!(arn(Some(context)).as_deref(), Some(context));
+        assert_eq!((arn(Some("hub")), arn(None)), (None, None));
+    }
 }
