@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use super::plan::{IMAGES, Live, Settings, agent_namespace, klusterlet, operator_deployment, place_typed};
 use crate::images::Digests;
-use crate::reconcile::owned_by_us;
+use crate::reconcile::{is_within, owned_by_us};
 use crate::{Stage, operator, values};
 
-/// Where the labels are that nodes of the agent must have.
-const SELECTOR: &str = "/nodePlacement/nodeSelector";
+/// What is one value, by its member and the one above: the labels that nodes of the agent must have, and the amounts of CPU and
+/// memory.
+const WHOLE: [[&str; 2]; 2] = [["nodePlacement", "nodeSelector"], ["resourceRequirement", "resourceRequirements"]];
 /// The fields by which an agent has several hubs: it starts with a token for each of them alone.
 const HUBS: [&str; 2] =
     ["registrationConfiguration.bootstrapKubeConfigs", "registrationConfiguration.featureGates[MultipleHubs]"];
@@ -45,8 +46,12 @@ impl Given {
         // What it has, and what would be said of it without a word.
         let mut there = has["spec"].clone();
         values::lay(&mut there, &spec(&plain), "");
-        if stays(&said, has) {
-            there["nodePlacement"]["nodeSelector"] = said.pointer(SELECTOR).cloned().unwrap_or_default();
+        for [above, member] in WHOLE {
+            let of = |spec: &Value| spec.get(above)?.get(member).cloned();
+            let said = of(&said);
+            if stays(said.as_ref(), of(&has["spec"]).as_ref(), of(&owned_by_us(has)["spec"]).as_ref()) {
+                there[above][member] = said.unwrap_or_default();
+            }
         }
         let klusterlet = differing(&said, &there, "").map(|spec| {
             let mut klusterlet = klusterlet(&plain, live, &agent);
@@ -104,13 +109,13 @@ impl Given {
     }
 }
 
-/// Whether the labels that nodes must have need no change: those that were typed are there, and none of ours is to go. Those of
-/// others cannot be taken away by an apply, and stay.
-fn stays(said: &Value, has: &Value) -> bool {
-    let of = |spec: &Value| spec.pointer(SELECTOR).and_then(Value::as_object).cloned().unwrap_or_default();
-    let (typed, there, ours) = (of(said), of(&has["spec"]), of(&owned_by_us(has)["spec"]));
-    typed.iter().all(|(label, value)| there.get(label) == Some(value))
-        && ours.keys().all(|label| typed.contains_key(label))
+/// Whether what is one value needs no change: all that was typed of it is there, and nothing of ours is to go. What others have set
+/// of it cannot be taken away by an apply, and stays.
+fn stays(typed: Option<&Value>, there: Option<&Value>, ours: Option<&Value>) -> bool {
+    let none = json!({});
+    let or_none = |value: Option<&Value>| value.filter(|value| value.is_object()).unwrap_or(&none).clone();
+    let typed = or_none(typed);
+    is_within(&typed, &or_none(there), true) && is_within(&or_none(ours), &typed, true)
 }
 
 /// The operator with what was typed of its pods that they do not have, and nothing else.
@@ -171,9 +176,12 @@ mod tests {
     use crate::join::CertificateLife;
     use crate::join::gates::GATES;
     use crate::operator::PullCredentials;
+    use crate::reconcile::{Reconciled, reconcile};
     use crate::release::Bundle;
+    use crate::resources::{Amounts, requirement};
     use crate::scheduling::Scheduling;
     use crate::values::{Kind, Values};
+    use ocm_api::operator::ResourceQosClass;
 
     fn settings() -> Settings {
         Settings { name: "c1".to_owned(), ..Settings::default() }
@@ -273,6 +281,33 @@ mod tests {
         klusterlet["metadata"]["managedFields"] = json!([{"manager": crate::reconcile::FIELD_MANAGER, "operation": "Apply",
             "fieldsV1": {"f:spec": {"f:nodePlacement": {"f:nodeSelector": {"f:disk": {}, "f:pool": {}}}}}}]);
         assert_eq!(Given::of(&typed, &live).words(), ["nodePlacement.nodeSelector"], "ours");
+    }
+
+    #[test]
+    fn amounts_of_cpu_and_memory_are_one_value() {
+        let cpu = |amount: &str| Amounts::from([("cpu".to_owned(), amount.to_owned())]);
+        let typed = |limits: &Amounts, requests: &Amounts| Settings {
+            resources: requirement(Some(ResourceQosClass::ResourceRequirement), limits, requests).unwrap(),
+            ..settings()
+        };
+        let (limit, request) = (typed(&cpu("1"), &Amounts::new()), typed(&Amounts::new(), &cpu("2")));
+        let mut live = joined(&limit);
+        let owned = json!([{"manager": crate::reconcile::FIELD_MANAGER, "operation": "Apply", "fieldsV1": {"f:spec":
+            {"f:resourceRequirement": {"f:type": {}, "f:resourceRequirements": {"f:limits": {"f:cpu": {}}}}}}}]);
+        live.klusterlet.as_mut().unwrap()["metadata"]["managedFields"] = owned;
+        assert!(!Given::of(&limit, &live).is_change(), "again");
+        let given = Given::of(&request, &live);
+        assert_eq!(given.words(), ["resourceRequirement.resourceRequirements"]);
+        let applied = match reconcile(&given.stages()[2].objects[0], live.klusterlet.as_ref()) {
+            Reconciled::Apply(manifest) => manifest.body()["spec"]["resourceRequirement"].clone(),
+            Reconciled::Keep(reason) => panic!("kept: {reason}"),
+        };
+        let expected = json!({"type": "ResourceRequirement", "resourceRequirements": {"requests": {"cpu": "2"}}});
+        assert_eq!(applied, expected);
+        // What others have set stays, and is no change.
+        live.klusterlet.as_mut().unwrap()["spec"]["resourceRequirement"]["resourceRequirements"]["requests"] =
+            json!({"memory": "1Gi"});
+        assert!(!Given::of(&limit, &live).is_change(), "theirs");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::lists::{keys, same_keys, union};
 
-/// Members that the server treats as one value although they look like several.
-pub(super) const WHOLE: &[&str] = &["selector", "nodeSelector", "valueFrom", "roleRef"];
+/// Members that are one value although they look like several: to the server, or because half of one goes with no other half.
+pub(super) const WHOLE: &[&str] = &["selector", "nodeSelector", "resourceRequirements", "valueFrom", "roleRef"];
 
 /// Members of which two halves may contradict each other: a probe has one way of asking.
 const ONE_OF: &[&str] = &["livenessProbe", "readinessProbe", "startupProbe"];

@@ -23,6 +23,7 @@ mod rules;
 
 pub use defaults::over;
 pub use object::{Reconciled, reconcile};
+pub(crate) use owned::is_within;
 pub use owned::{FIELD_MANAGER, is_applied, owned_by_us};
 pub use ownership::taken_over;
 pub use removal::{Removal, removal};

@@ -102,6 +102,23 @@ mod tests {
     }
 
     #[test]
+    fn amounts_of_cpu_and_memory_are_one_value_and_go_with_their_class() {
+        let own = json!({"type": "ResourceRequirement", "resourceRequirements": {"limits": {"cpu": "1"}}});
+        let live = json!({
+            "metadata": {"managedFields": [{"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {"f:spec":
+                {"f:resourceRequirement": {"f:type": {}, "f:resourceRequirements": {"f:limits": {"f:cpu": {}}}}}}}]},
+            "spec": {"resourceRequirement": own},
+        });
+        let requirement = |typed: &Value| {
+            applied(&manager(json!({"resourceRequirement": typed})), &live)["spec"]["resourceRequirement"].clone()
+        };
+        let requests = json!({"type": "ResourceRequirement", "resourceRequirements": {"requests": {"cpu": "2"}}});
+        assert_eq!(requirement(&requests), requests);
+        assert_eq!(requirement(&json!({"type": "BestEffort"})), json!({"type": "BestEffort"}));
+        assert_eq!(requirement(&json!({"type": "ResourceRequirement"})), own, "they stay with it");
+    }
+
+    #[test]
     fn rules_are_united_and_nothing_moves_when_nothing_is_new() {
         let mut role = ClusterRole::default();
         role.metadata.name = Some("r".to_owned());

@@ -71,9 +71,15 @@ pub(super) fn carry(planned: &mut Value, owned: &Value) {
                 }
             }
             Some(_) if WHOLE.contains(&key.as_str()) => {}
+            Some(member) if key == "resourceRequirement" && is_other_class(member, value) => {}
             Some(member) => carry(member, value),
         }
     }
+}
+
+/// Whether a class of CPU and memory is not the one that the amounts were given for.
+fn is_other_class(planned: &Value, owned: &Value) -> bool {
+    planned.get("type").zip(owned.get("type")).is_some_and(|(planned, owned)| planned != owned)
 }
 
 /// Whether applying a manifest would change nothing: all of it is there, and nothing that we set before is to go.
@@ -84,7 +90,7 @@ pub fn is_applied(manifest: &Manifest, live: &Value) -> bool {
 
 /// Whether everything that `part` says is so in `whole`. Of lists of objects, `whole` may hold more, unless they are to be
 /// the same.
-fn is_within(part: &Value, whole: &Value, same_lists: bool) -> bool {
+pub(crate) fn is_within(part: &Value, whole: &Value, same_lists: bool) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {
             part.iter().all(|(key, value)| whole.get(key).is_some_and(|whole| is_within(value, whole, same_lists)))

@@ -22,9 +22,10 @@ impl List {
     }
 }
 
-/// Whether an object is one value: a selector says which nodes, and half of another one says which others.
+/// Whether an object is one value: a selector says which nodes, and half of another one says which others; amounts of CPU and
+/// memory fit each other.
 pub(crate) fn is_whole(member: &str) -> bool {
-    member == "nodeSelector"
+    matches!(member, "nodeSelector" | "resourceRequirements")
 }
 
 fn find<'a>(list: &'a [Value], key: &str, like: &Value) -> Option<&'a Value> {
