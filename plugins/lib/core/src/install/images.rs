@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Live, Options, cluster_manager};
 use crate::operator;
 use crate::release::{self, Bundle, Component, Image, REGISTRY};
+use crate::upgrade::{Part, Parts};
 
 /// Where a spec says the image of the gRPC server, if that has one of its own: without it the server runs the image of
 /// registration. Upstream: `clustermanager_runtime_reconcile.go`.
@@ -17,17 +18,15 @@ pub(crate) const SERVER: &str = "the gRPC server";
 pub(crate) struct Images<'a> {
     options: &'a Options,
     live: &'a Live,
-    /// The release that runs now.
-    pub(super) installed: Option<Bundle>,
+    /// The release that runs now; of several, that of the operator, which brings all others to one.
+    installed: Option<Bundle>,
 }
 
 impl<'a> Images<'a> {
     pub(crate) fn of(options: &'a Options, live: &'a Live) -> Self {
-        let mut images = Self { options, live, installed: None };
-        let order = [Component::Operator, Component::Registration, Component::Work, Component::Placement];
-        images.installed =
-            order.into_iter().filter_map(|component| images.running(component)).find_map(Bundle::of_image);
-        images
+        let images = Self { options, live, installed: None };
+        let installed = images.parts().known().next().map(|(_, release)| release);
+        Self { installed, ..images }
     }
 
     /// The image that a component has now.
@@ -39,7 +38,16 @@ impl<'a> Images<'a> {
         image.as_str().filter(|image| !image.is_empty())
     }
 
-    /// The release after this run, if it is known.
+    /// What runs, the operator first.
+    pub(crate) fn parts(&self) -> Parts {
+        let order = [Component::Operator, Component::Registration, Component::Work, Component::Placement];
+        let components = order.into_iter().chain([Component::AddonManager]);
+        let running = components.filter_map(|component| Some((component.image(), self.running(component)?)));
+        let all = running.chain(self.running_server().map(|image| (SERVER, image)));
+        Parts(all.map(|(name, image)| Part { name, image: image.to_owned() }).collect())
+    }
+
+    /// The release that the operator has after this run, and what is missing gets, if it is known.
     pub(super) fn after(&self) -> Option<Bundle> {
         let is_hub = self.live.cluster_manager.is_some() || self.live.operator.is_some();
         let planned = self.options.bundle.clone().or_else(|| self.installed.clone());
@@ -124,6 +132,14 @@ impl<'a> Images<'a> {
     pub(super) fn kept_note(&self) -> Option<String> {
         if self.options.bundle.is_some() {
             return None;
+        }
+        let running = self.parts();
+        if running.is_mixed() {
+            return Some(format!(
+                "the parts of the hub are of several releases, as an upgrade leaves them that was killed, and keep them: {}; to \
+                 bring them to one: kubectl ocm upgrade hub",
+                running.told()
+            ));
         }
         let installed = self.installed.as_ref().filter(|installed| **installed != Bundle::default())?;
         let default = release::DEFAULT;

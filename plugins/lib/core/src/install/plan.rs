@@ -23,7 +23,7 @@ pub struct Installation {
     pub on_hub: Option<Plan>,
     /// Name of the ClusterManager.
     pub hub: String,
-    /// The release that the hub runs afterwards; none if its images do not tell.
+    /// The release that the hub runs afterwards; none if its images name none, or several.
     pub bundle: Option<Bundle>,
     /// Worth knowing.
     pub notes: Vec<String>,
@@ -47,16 +47,20 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     if let Some(text) = chosen.kept_note() {
         notes.push(text);
     }
-    let bundle = chosen.after();
-    if let Some(bundle) = bundle.as_ref().filter(|bundle| bundle.is_vulnerable()) {
+    let running = chosen.parts();
+    let planned: BTreeMap<Component, String> =
+        Component::ALL.into_iter().map(|component| (component, chosen.image(component))).collect();
+    let server = chosen.server();
+    let releases = planned.values().chain(&server).filter_map(|image| Bundle::of_image(image));
+    if let Some(bundle) = releases.chain(options.bundle.clone()).find(Bundle::is_vulnerable) {
         warnings.push(format!(
             "{bundle} lacks the fix of CVE-2026-4740: a joined cluster can pass for another one; choose {} or newer",
             release::DEFAULT
         ));
     }
 
-    if let (Some(after), Some(before)) = (&options.bundle, &chosen.installed)
-        && after.is_before(before)
+    if let (Some(after), Some(before)) = (&options.bundle, running.newest())
+        && after.is_before(&before)
     {
         warnings.push(format!(
             "{after} is older than {before}, which the hub runs; this project does not test the way back with binaries \
@@ -64,9 +68,6 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
         ));
     }
 
-    let planned: BTreeMap<Component, String> =
-        Component::ALL.into_iter().map(|component| (component, chosen.image(component))).collect();
-    let server = chosen.server();
     let of_server = chosen.running_server().zip(server.as_deref()).map(|(running, image)| (SERVER, running, image));
     warnings.extend(images::unpinned(
         planned
@@ -82,7 +83,7 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
             &mut cluster_manager["spec"],
             live.cluster_manager.as_ref(),
             options,
-            bundle.as_ref(),
+            chosen.after().as_ref(),
             &mut warnings,
         )?;
     }
@@ -121,6 +122,7 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
         Stage::new("the operator and the ClusterManager", third),
     ]);
     let on_hub = is_hosted.then(|| hosted::on_hub(options));
+    let bundle = chosen.after().filter(|_| options.bundle.is_some() || !running.is_mixed());
     Ok(Installation { plan, on_hub, hub, bundle, notes, warnings })
 }
 
@@ -259,6 +261,39 @@ mod tests {
         let live = installed(&typed, &Live::default());
         assert_eq!(spec(&live)["workImagePullSpec"], "me/work:mine");
         assert_eq!(spec(&live)["placementImagePullSpec"], "quay.io/open-cluster-management/placement:v1.2.0");
+    }
+
+    #[test]
+    fn parts_of_several_releases_are_told_as_such() {
+        let at = |operator: &str, others: &str| {
+            let of = |version: &str| {
+                installed(
+                    &options(|o| o.bundle = Bundle::parse(version).ok()),
+                    &Live { nodes: None, ..Live::default() },
+                )
+            };
+            Live { operator: of(operator).operator, ..of(others) }
+        };
+        // What an upgrade leaves that was killed behind the operator.
+        let killed = at("1.3.1", "1.2.0");
+        let again = plan(&options(|_| ()), &killed).unwrap();
+        assert_eq!(again.bundle, None);
+        assert!(again.notes[0].contains("registration-operator v1.3.1, registration v1.2.0"), "{:?}", again.notes);
+        assert!(again.notes[0].ends_with("kubectl ocm upgrade hub"), "{:?}", again.notes);
+        assert!(
+            again.warnings.iter().any(|warning| warning.starts_with("v1.2.0 lacks the fix")),
+            "{:?}",
+            again.warnings
+        );
+        let after = installed(&options(|_| ()), &killed);
+        assert!(operator_image(&after).ends_with(":v1.3.1"), "each keeps its own");
+        assert!(spec(&after)["workImagePullSpec"].as_str().unwrap().ends_with(":v1.2.0"), "each keeps its own");
+        // Whatever is older than one of them is older.
+        let middle = plan(&options(|o| o.bundle = Bundle::parse("1.2.1").ok()), &at("1.2.1", "1.3.1")).unwrap();
+        assert!(middle.warnings[0].contains("older than v1.3.1"), "{:?}", middle.warnings);
+        assert_eq!(middle.bundle, Bundle::parse("1.2.1").ok());
+        let one = plan(&options(|_| ()), &at("1.2.1", "1.2.1")).unwrap();
+        assert_eq!(one.bundle, Bundle::parse("1.2.1").ok());
     }
 
     fn digests(letter: &str) -> Digests {

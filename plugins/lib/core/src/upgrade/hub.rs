@@ -3,7 +3,7 @@
 use ocm_api::{ClusterManager, Manifest, crds};
 use serde_json::{Value, json};
 
-use super::{Part, Parts, Upgrade};
+use super::{Parts, Upgrade};
 use crate::images::{self, Source};
 use crate::install::cluster_manager::image_member;
 use crate::install::images::{Images, SERVER};
@@ -14,18 +14,7 @@ use crate::{Failure, Plan, Remedy, Stage};
 
 /// What runs on a hub: its operator, and what its ClusterManager names.
 pub fn parts(live: &Live) -> Parts {
-    let options = Options::default();
-    let images = Images::of(&options, live);
-    let part = |component: Component| {
-        images.running(component).map(|image| Part { name: component.image(), image: image.to_owned() })
-    };
-    let mut parts: Vec<Part> = [Component::Operator, Component::Registration, Component::Work, Component::Placement]
-        .into_iter()
-        .chain([Component::AddonManager])
-        .filter_map(part)
-        .collect();
-    parts.extend(images.running_server().map(|image| Part { name: SERVER, image: image.to_owned() }));
-    Parts(parts)
+    Images::of(&Options::default(), live).parts()
 }
 
 /// Plans the upgrade of a hub to a release, with images from `source`. Of the ClusterManager it says nothing but images, so all

@@ -29,6 +29,16 @@ impl Parts {
         self.0.iter().all(|part| part.release().as_ref() == Some(&first)).then_some(first)
     }
 
+    /// Whether they are of several releases, as an upgrade leaves them that was killed. Builds of one release are one.
+    pub fn is_mixed(&self) -> bool {
+        let releases: Vec<Bundle> = self.known().map(|(_, release)| release).collect();
+        releases.windows(2).any(|pair| {
+            pair[0].is_before(&pair[1])
+                || pair[1].is_before(&pair[0])
+                || pair[0].says_version() != pair[1].says_version()
+        })
+    }
+
     /// The release that leads back from `target`, and whether it is an older one; none where images are told by digests or
     /// tags of their own, so that no release says what ran. Parts of several releases are as an upgrade leaves them that was
     /// killed: it came from the oldest, or, if that is the target, was on its way down from the newest.
@@ -58,7 +68,7 @@ impl Parts {
     }
 
     /// The parts whose release is told, each with it.
-    pub(super) fn known(&self) -> impl Iterator<Item = (&Part, Bundle)> {
+    pub(crate) fn known(&self) -> impl Iterator<Item = (&Part, Bundle)> {
         self.0.iter().filter_map(|part| Some((part, part.release()?)))
     }
 
@@ -111,6 +121,20 @@ mod tests {
         let tag = |bundle: Option<Bundle>| bundle.unwrap().to_string();
         assert_eq!((tag(mixed.oldest()), tag(mixed.newest())), ("v1.2.0".to_owned(), "v1.10.0".to_owned()));
         assert_eq!(Parts::default().release(), None);
+    }
+
+    #[test]
+    fn parts_of_several_releases_are_mixed_and_builds_of_one_are_not() {
+        let mixed = |tags: [&str; 2]| {
+            parts(&[("registration-operator", &format!("r/o:{}", tags[0])), ("work", &format!("r/w:{}", tags[1]))])
+                .is_mixed()
+        };
+        for several in [["v1.2.0", "v1.3.1"], ["v1.3.1", "v1.2.0"], ["latest", "v1.2.0"]] {
+            assert!(mixed(several), "{several:?}");
+        }
+        for one in [["v1.2.0", "v1.2.0"], ["v1.2.0-mine", "v1.2.0"], ["v1.2.0", "mine"], ["latest", "latest"]] {
+            assert!(!mixed(one), "{one:?}");
+        }
     }
 
     #[test]
