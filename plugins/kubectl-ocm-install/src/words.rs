@@ -92,7 +92,7 @@ pub(crate) fn options(error: OptionsError) -> Failure {
         .hint("give each an address of its own with the same port, or take v1.3.0 or newer"),
         OptionsError::HostedGrpc => {
             Failure::usage("a hosted hub cannot let clusters register over gRPC: the Service of its server leads to no pod")
-                .hint("leave grpc out of --registration-drivers")
+                .hint("leave grpc out of --registration-drivers and of the values, and the flags of its server")
         }
     }
 }

@@ -53,13 +53,21 @@ pub fn mode(options: &Options, live: &Live) -> Result<HubMode, OptionsError> {
     match mode {
         HubMode::Default if registration.is_some() || work.is_some() => Err(OptionsError::NotHosted),
         // Its Service would be on the hub, where no pod is behind it.
-        HubMode::Hosted
-            if options.registration_drivers.as_ref().is_some_and(|drivers| drivers.contains(&Driver::Grpc)) =>
-        {
-            Err(OptionsError::HostedGrpc)
-        }
+        HubMode::Hosted if asks_for_grpc(options) => Err(OptionsError::HostedGrpc),
         mode => Ok(mode),
     }
+}
+
+/// Whether clusters are to register over gRPC. What somebody else has written into the ClusterManager stays.
+fn asks_for_grpc(options: &Options) -> bool {
+    let named =
+        options.values.spec().pointer("/registrationConfiguration/registrationDrivers").and_then(Value::as_array);
+    let lists = match &options.registration_drivers {
+        Some(typed) => typed.contains(&Driver::Grpc),
+        None => named.into_iter().flatten().any(|entry| entry["authType"] == Driver::Grpc.word()),
+    };
+    let server = options.grpc_endpoint.is_some() || options.grpc_server.is_some() || options.expose_grpc.is_some();
+    lists || server || !options.auto_approved_grpc_identities.is_empty()
 }
 
 /// Says in the spec of a ClusterManager that its hub is hosted, and where its webhooks are found.
@@ -232,8 +240,9 @@ fn rights(hub: &str, account: Subject) -> (ClusterRole, ClusterRoleBinding) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::plan;
+    use crate::install::{GrpcEndpoint, GrpcExposure, plan};
     use crate::kubeconfig::HubAddress;
+    use crate::values::{Kind, Values};
 
     fn options(release: &str, registration: &str, work: &str) -> Options {
         Options {
@@ -338,6 +347,32 @@ mod tests {
         let mut grpc = options("1.3.1", "10.0.0.1", "10.0.0.2");
         grpc.registration_drivers = Some(vec![Driver::Csr, Driver::Grpc]);
         assert_eq!(refused(grpc), OptionsError::HostedGrpc);
+    }
+
+    #[test]
+    fn a_hosted_hub_gets_no_grpc_server_whoever_asks_for_it() {
+        let hosted = || options("1.3.1", "10.0.0.1", "10.0.0.2");
+        let drivers = json!({"registrationDrivers": [{"authType": "csr"}, {"authType": "grpc"}]});
+        let said = Values::read(json!({"registrationConfiguration": drivers}), Kind::ClusterManager).unwrap();
+        let by_values = Options { values: said, ..hosted() };
+        let refused = |options: &Options, live: &Live| plan(options, live).unwrap_err();
+        assert_eq!(refused(&by_values, &Live::default()), OptionsError::HostedGrpc);
+        let typed = Options { registration_drivers: Some(vec![Driver::Csr]), ..by_values };
+        assert!(plan(&typed, &Live::default()).is_ok(), "what is typed stands in their place");
+        // What another tool has written is left as it is, and gets nothing of ours.
+        let mut theirs = manager(&plan(&hosted(), &Live::default()).unwrap().plan);
+        theirs["spec"]["registrationConfiguration"] = drivers;
+        theirs["spec"]["serverConfiguration"] = json!({"endpointsExposure": [{"protocol": "grpc"}]});
+        let live = Live { cluster_manager: Some(theirs), ..Live::default() };
+        assert!(plan(&hosted(), &live).is_ok());
+        for options in [
+            Options { grpc_server: Some("hub.example".to_owned()), ..hosted() },
+            Options { expose_grpc: Some(GrpcExposure::NodePort), ..hosted() },
+            Options { grpc_endpoint: Some(GrpcEndpoint::LoadBalancer), ..hosted() },
+            Options { auto_approved_grpc_identities: vec!["u".to_owned()], ..hosted() },
+        ] {
+            assert_eq!(refused(&options, &live), OptionsError::HostedGrpc, "{options:?}");
+        }
     }
 
     #[test]
