@@ -71,11 +71,33 @@ impl HubFound {
     pub fn is_there(&self) -> bool {
         self.manager.is_some() || self.operator.is_some() || self.residue
     }
+
+    /// The namespace of the hub's pods, and, on another cluster, of their accounts.
+    fn space(&self) -> &str {
+        self.on_hub.as_ref().map_or(namespaces::HUB, |on_hub| on_hub.space.as_str())
+    }
+
+    /// What may be deleted besides what every hub has: where the operator is, and on the hub itself.
+    fn besides(&self) -> (Vec<Manifest>, Vec<Manifest>) {
+        let (mut here, mut there) =
+            (Vec::new(), rules::registering(&self.sets).split_off(rules::registering(&[]).len()));
+        there.push(crds::registration_approval_manifest());
+        if !self.beside_agent {
+            here.push(namespace(namespaces::OPERATOR));
+        }
+        if self.on_hub.as_ref().is_some_and(|on_hub| !on_hub.beside_agent) {
+            there.push(namespace(namespaces::OPERATOR));
+        }
+        (here, there)
+    }
+}
+
+fn to_remove(all: Vec<Manifest>) -> Vec<Right> {
+    access::to_remove(&Plan::new([Stage::new("the hub", all)]))
 }
 
 /// Checks the rights where the operator is, and on the hub, where that is another cluster.
 async fn check_rights(cluster: &Cluster, hub: Option<&Cluster>) -> Result<(), Failure> {
-    let to_remove = |all: Vec<Manifest>| access::to_remove(&Plan::new([Stage::new("the hub", all)]));
     let mut all = rules::of_operator(false);
     all.extend([rules::operator(), rules::definition()]);
     let (mut here, mut there) = (to_remove(all), to_remove(rules::registering(&[])));
@@ -95,6 +117,32 @@ async fn check_rights(cluster: &Cluster, hub: Option<&Cluster>) -> Result<(), Fa
         }
     }
     access::require(cluster, PURPOSE, &here).await
+}
+
+/// Checks the rights that only what was found tells to be needed: a removal that lacks one is not begun.
+async fn check_rights_to_end(cluster: &Cluster, hub: Option<&Cluster>, found: &HubFound) -> Result<(), Failure> {
+    let (here, there) = found.besides();
+    let (here, there) = futures::try_join!(those_there(cluster, here), those_there(hub.unwrap_or(cluster), there))?;
+    let (mut here, mut there) = (to_remove(here), to_remove(there));
+    let waited_for = Right::new("get", "", "namespaces").on(found.space());
+    here.push(waited_for.clone());
+    match hub {
+        None => here.extend(there),
+        Some(hub) => {
+            there.push(waited_for);
+            access::require(hub, PURPOSE, &there).await?;
+        }
+    }
+    access::require(cluster, PURPOSE, &here).await
+}
+
+/// Those of these objects that are there.
+async fn those_there(cluster: &Cluster, manifests: Vec<Manifest>) -> Result<Vec<Manifest>, Failure> {
+    let each = manifests.into_iter().map(async |manifest| {
+        let found = apply::read(cluster, &manifest).await?;
+        Ok::<_, Failure>(found.map(|_| manifest))
+    });
+    Ok(futures::future::try_join_all(each).await?.into_iter().flatten().collect())
 }
 
 /// What there is of a hub, and what is attached to it. `cluster` is where its operator is, and `hub` the hub itself, where that is
@@ -171,6 +219,9 @@ pub async fn find_hub(
             cluster.label()
         ))
         .hint("put it back, then run this again: kubectl ocm install hub"));
+    }
+    if found.is_there() && leaving.dry_run == DryRun::No {
+        check_rights_to_end(cluster, hub, &found).await?;
     }
     Ok(found)
 }
@@ -306,7 +357,7 @@ pub async fn uninstall_hub(
         here(&row(manifest, Outcome::Deleted));
     }
     if dry_run == DryRun::No {
-        let space = found.on_hub.as_ref().map_or(namespaces::HUB, |on_hub| on_hub.space.as_str());
+        let space = found.space();
         let doing = format!("waiting until namespace {space:?} is gone");
         for place in std::iter::once(cluster).chain(hub) {
             namespace_gone(place, space, &doing, Instant::now() + leaving.timeout, narrator)
@@ -403,4 +454,42 @@ async fn manager_gone(
     })
     .await
     .map_err(|failure| failure.hint(Remedy::RunAgain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found() -> HubFound {
+        HubFound {
+            manager: None,
+            operator: None,
+            residue: true,
+            beside_agent: false,
+            on_hub: None,
+            tokens: Vec::new(),
+            sets: vec!["edge".to_owned()],
+            attached: Attached::default(),
+        }
+    }
+
+    #[test]
+    fn rights_are_asked_for_what_only_this_hub_has() {
+        let references = |all: Vec<Manifest>| all.iter().map(Manifest::reference).collect::<Vec<_>>();
+        let (here, there) = found().besides();
+        assert_eq!(references(here), ["namespace/open-cluster-management"]);
+        let (role, binding) = ("clusterrole.rbac.authorization.k8s.io", "clusterrolebinding.rbac.authorization.k8s.io");
+        let set = bootstrap::cluster_set_role("edge");
+        assert_eq!(
+            references(there),
+            [
+                format!("{binding}/{set}"),
+                format!("{role}/{set}"),
+                "customresourcedefinition.apiextensions.k8s.io/registrationapprovals.policy.kubectl-ocm.dev".to_owned()
+            ]
+        );
+        let beside = HubFound { beside_agent: true, ..found() };
+        assert!(beside.besides().0.is_empty(), "the operator of a managed cluster needs it");
+        assert_eq!(found().space(), "open-cluster-management-hub");
+    }
 }
