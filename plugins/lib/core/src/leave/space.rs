@@ -4,6 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use ocm_api::names::{bootstrap, hub, identity, labels, operators, secrets};
 use serde_json::Value;
 
+use crate::reconcile::FIELD_MANAGER;
+
 /// One object in a namespace, as a sweep over every kind finds it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content {
@@ -111,6 +113,43 @@ pub fn foreign_of_addon(contents: &[Content], is_its: impl Fn(&ObjectMeta) -> bo
     })
 }
 
+/// What is left in the namespace of a hub's pods where there is no ClusterManager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftOfHub {
+    /// Nothing of a hub's.
+    Nothing,
+    /// What an installation has made that was killed, and nothing else.
+    Ours,
+    /// What the operator of a hub has made, or what is somebody else's beside what is ours: references, sorted.
+    Others(Vec<String>),
+}
+
+/// Judges the namespace of a hub's pods, and what is in it, where there is no ClusterManager.
+pub fn left_of_hub(namespace: &ObjectMeta, contents: &[Content]) -> LeftOfHub {
+    let is_ours = |content: &Content| {
+        content.group.is_empty()
+            && matches!(content.kind.as_str(), "Service" | "Secret")
+            && is_applied_by_us(&content.metadata)
+    };
+    let is_hubs =
+        |content: &Content| matches!(content.kind.as_str(), "Deployment" | "ServiceAccount") && !content.comes_along();
+    let is_begun = is_applied_by_us(namespace) || contents.iter().any(is_ours);
+    let others = foreign(contents, is_ours);
+    match others.is_empty() {
+        true if is_begun => LeftOfHub::Ours,
+        false if is_begun || contents.iter().any(is_hubs) => LeftOfHub::Others(others),
+        _ => LeftOfHub::Nothing,
+    }
+}
+
+fn is_applied_by_us(metadata: &ObjectMeta) -> bool {
+    metadata
+        .managed_fields
+        .iter()
+        .flatten()
+        .any(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER) && entry.operation.as_deref() == Some("Apply"))
+}
+
 fn foreign(contents: &[Content], is_known: impl Fn(&Content) -> bool) -> Vec<String> {
     let foreign = contents.iter().filter(|content| !content.comes_along() && !is_known(content));
     let mut all: Vec<String> = foreign.map(Content::reference).collect();
@@ -207,6 +246,30 @@ mod tests {
             content("coordination.k8s.io", "Lease", json!({"name": "lock"})),
         ];
         assert_eq!(foreign_of_addon(&all, |metadata| metadata.labels.is_some()), ["configmap/theirs"]);
+    }
+
+    #[test]
+    fn of_a_hub_without_a_cluster_manager_only_what_we_have_made_may_go() {
+        let ours =
+            json!([{"manager": FIELD_MANAGER, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1"}]);
+        let made: ObjectMeta = serde_json::from_value(json!({"name": "h", "managedFields": ours})).unwrap();
+        let theirs = ObjectMeta::default();
+        let usual = content("", "ServiceAccount", json!({"name": "default"}));
+        let exposed = content("", "Service", json!({"name": "external", "managedFields": ours}));
+        let prepared = content("", "Service", json!({"name": "prepared"}));
+        let left = |namespace: &ObjectMeta, contents: &[&Content]| {
+            left_of_hub(namespace, &contents.iter().map(|content| (*content).clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(left(&made, &[&usual]), LeftOfHub::Ours);
+        assert_eq!(left(&theirs, &[&usual, &exposed]), LeftOfHub::Ours);
+        assert_eq!(left(&theirs, &[&usual]), LeftOfHub::Nothing);
+        assert_eq!(left(&theirs, &[&prepared]), LeftOfHub::Nothing, "somebody's, before there is a hub");
+        assert_eq!(left(&made, &[&prepared]), LeftOfHub::Others(vec!["service/prepared".to_owned()]));
+        let controller = content("apps", "Deployment", json!({"name": "c"}));
+        let others = vec!["deployment.apps/c".to_owned(), "service/prepared".to_owned()];
+        assert_eq!(left(&theirs, &[&exposed, &prepared, &controller]), LeftOfHub::Others(others));
+        let account = content("", "ServiceAccount", json!({"name": "registration-controller-sa"}));
+        assert!(matches!(left(&theirs, &[&account]), LeftOfHub::Others(_)));
     }
 
     fn namespace(manager: &str, fields: Value) -> ObjectMeta {

@@ -4,11 +4,14 @@
 //! rights ─▶ find (what is attached?) ─▶ the caller asks ─▶ what lets clusters register ─▶ ClusterManager ─▶ its operator
 //! ```
 //!
+//! Where there is no ClusterManager, no operator takes anything away: what more than an installation has left is in the way.
+//!
 //! Of a hub that is hosted, the ClusterManager and the operator are on another cluster than all the rest.
 
 use std::time::Instant;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::ListParams;
 use kube::{Api, Resource as _};
@@ -17,15 +20,15 @@ use ocm_api::operator::ClusterManagerMode;
 use ocm_api::{ClusterManager, ManagedCluster, Manifest, RegistrationApproval, crds};
 use ocm_core::leave::installation::{self as rules, Attached, PEOPLES};
 use ocm_core::leave::klusterlet::namespace;
-use ocm_core::leave::row;
-use ocm_core::leave::space::Operator;
+use ocm_core::leave::space::{LeftOfHub, Operator, left_of_hub};
+use ocm_core::leave::{row, some};
 use ocm_core::token::SECRET_PREFIX;
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Plan, Reason, Remedy, Stage, baseline};
 use ocm_kube::access::{self, Right};
 use ocm_kube::remove::{self, Dependents};
 use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::wait::{Check, until_triggered};
-use ocm_kube::{Cluster, apply};
+use ocm_kube::{Cluster, apply, contents};
 
 use super::hosted::{self, OnHub};
 use crate::install::hosted::refuse_hosted;
@@ -47,6 +50,10 @@ pub struct HubFound {
     operator: Option<String>,
     /// Whether something else of the operator is there: a run that was killed leaves it.
     residue: bool,
+    /// The UID of the namespace of the hub's pods, where an installation that was killed has left it.
+    left: Option<String>,
+    /// The same on the hub itself, where that is another cluster.
+    left_on_hub: Option<String>,
     /// Whether the operator of a managed cluster is on the same cluster.
     pub beside_agent: bool,
     /// What is on the hub itself, where that is another cluster.
@@ -69,7 +76,8 @@ pub struct HubUninstalled {
 impl HubFound {
     /// Whether there is anything.
     pub fn is_there(&self) -> bool {
-        self.manager.is_some() || self.operator.is_some() || self.residue
+        let is_left = self.left.is_some() || self.left_on_hub.is_some();
+        self.manager.is_some() || self.operator.is_some() || self.residue || is_left
     }
 
     /// The namespace of the hub's pods, and, on another cluster, of their accounts.
@@ -88,6 +96,8 @@ impl HubFound {
         if self.on_hub.as_ref().is_some_and(|on_hub| !on_hub.beside_agent) {
             there.push(namespace(namespaces::OPERATOR));
         }
+        here.extend(self.left.iter().map(|_| namespace(self.space())));
+        there.extend(self.left_on_hub.iter().map(|_| namespace(self.space())));
         (here, there)
     }
 }
@@ -200,8 +210,18 @@ pub async fn find_hub(
     }
     let residue =
         any(cluster, &rest).await? || any(api, &on_api).await? || on_hub.as_ref().is_some_and(OnHub::is_there);
+    let space = on_hub.as_ref().map_or(namespaces::HUB, |on_hub| on_hub.space.as_str());
+    let (mut left, mut left_on_hub) = (None, None);
+    if manager.is_none() {
+        left = self::left(cluster, space).await?;
+        if let Some(hub) = hub {
+            left_on_hub = self::left(hub, space).await?;
+        }
+    }
     let found = HubFound {
         residue,
+        left,
+        left_on_hub,
         manager,
         operator: operator.map_err(explained)?.and_then(|operator| operator.metadata.uid),
         beside_agent,
@@ -224,6 +244,36 @@ pub async fn find_hub(
         check_rights_to_end(cluster, hub, &found).await?;
     }
     Ok(found)
+}
+
+/// The UID of a hub's namespace that nothing but an installation has left there; none, where nothing of a hub is in it, or it
+/// goes already.
+///
+/// # Errors
+/// A refusal where more of a hub is in it: only an operator knows all that belongs to that. The failure of a request.
+async fn left(cluster: &Cluster, space: &str) -> Result<Option<String>, Failure> {
+    let api: Api<Namespace> = Api::all(cluster.client.clone());
+    let found = api.get_metadata_opt(space).await;
+    let found = found.map_err(|error| cluster.explain(format_args!("read namespace {space:?}"), error))?;
+    let Some(found) = found.map(|found| found.metadata).filter(|found| found.deletion_timestamp.is_none()) else {
+        return Ok(None);
+    };
+    let refused = |what: &str| {
+        Failure::refused(format!(
+            "there is no ClusterManager, but namespace {space:?} of a hub, and {what} ({}): nothing was deleted",
+            cluster.label()
+        ))
+        .hint("have an operator take all of it away: kubectl ocm install hub, and then kubectl ocm uninstall hub")
+    };
+    match contents::of(cluster, space).await {
+        Ok(contents) => match left_of_hub(&found, &contents) {
+            LeftOfHub::Nothing => Ok(None),
+            LeftOfHub::Ours => Ok(found.uid),
+            LeftOfHub::Others(others) => Err(refused(&format!("it holds {}", some(&others)))),
+        },
+        Err(failure) if failure.reason.is_transient() => Err(failure),
+        Err(failure) => Err(refused("what is in it cannot be seen").because(failure)),
+    }
 }
 
 /// The one ClusterManager of the cluster. `is_hosted`: whether another cluster was named as its hub.
@@ -356,8 +406,20 @@ pub async fn uninstall_hub(
         }
         here(&row(manifest, Outcome::Deleted));
     }
+    let stays_gone = async || match dry_run {
+        DryRun::No => none_anew(cluster).await,
+        DryRun::Client | DryRun::Server => Ok(()),
+    };
+    let space = found.space();
+    if let Some(uid) = &found.left {
+        stays_gone().await?;
+        here(&remove::known(cluster, &namespace(space), uid, Dependents::Usual, dry_run).await?);
+    }
+    if let Some(uid) = &found.left_on_hub {
+        stays_gone().await?;
+        there(&remove::known(api, &namespace(space), uid, Dependents::Usual, dry_run).await?);
+    }
     if dry_run == DryRun::No {
-        let space = found.space();
         let doing = format!("waiting until namespace {space:?} is gone");
         for place in std::iter::once(cluster).chain(hub) {
             namespace_gone(place, space, &doing, Instant::now() + leaving.timeout, narrator)
@@ -369,10 +431,6 @@ pub async fn uninstall_hub(
     if let Some(on_hub) = &found.on_hub {
         on_hub.remove(api, leaving, narrator, there).await?;
     }
-    let stays_gone = async || match dry_run {
-        DryRun::No => none_anew(cluster).await,
-        DryRun::Client | DryRun::Server => Ok(()),
-    };
     stays_gone().await?;
     if let Some(uid) = &found.operator {
         narrator.tell(Event::now(format!("{} the operator", leaving.verb())));
@@ -465,6 +523,8 @@ mod tests {
             manager: None,
             operator: None,
             residue: true,
+            left: None,
+            left_on_hub: None,
             beside_agent: false,
             on_hub: None,
             tokens: Vec::new(),
@@ -491,5 +551,9 @@ mod tests {
         let beside = HubFound { beside_agent: true, ..found() };
         assert!(beside.besides().0.is_empty(), "the operator of a managed cluster needs it");
         assert_eq!(found().space(), "open-cluster-management-hub");
+        let left = HubFound { residue: false, left: Some("u".to_owned()), ..found() };
+        let expected = ["namespace/open-cluster-management", "namespace/open-cluster-management-hub"];
+        assert_eq!(references(left.besides().0), expected);
+        assert!(left.is_there(), "what an installation has left is something");
     }
 }
