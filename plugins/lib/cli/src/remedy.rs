@@ -146,6 +146,10 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::AllowDowngrade => {
             "to go back all the same, which is not tested with binaries of older releases: --allow-downgrade".to_owned()
         }
+        Remedy::DowngradeHub(release) => format!(
+            "to go back all the same, which is not tested with binaries of older releases: kubectl ocm upgrade hub \
+             --bundle-version {release} --allow-downgrade"
+        ),
         Remedy::UpgradeHub(release) => {
             format!("upgrade the hub first: kubectl ocm upgrade hub --context HUB --bundle-version {release}")
         }

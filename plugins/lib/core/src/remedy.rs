@@ -128,6 +128,8 @@ pub enum Remedy {
     SayWorks,
     /// Say that an older release is wanted.
     AllowDowngrade,
+    /// Go back to this older release of the hub.
+    DowngradeHub(String),
     /// Upgrade the hub to this release first.
     UpgradeHub(String),
     /// Store the objects of a definition anew, and note that none is stored in another version any more.

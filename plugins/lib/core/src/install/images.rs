@@ -47,6 +47,23 @@ impl<'a> Images<'a> {
         Parts(all.map(|(name, image)| Part { name, image: image.to_owned() }).collect())
     }
 
+    /// What runs and gets the tag of another release, but for images that were typed one by one.
+    pub(super) fn moved(&self) -> Parts {
+        let is_typed = |part: &Part| {
+            Component::of(part.name).is_some_and(|component| self.options.images.contains_key(&component))
+        };
+        let planned = |part: &Part| match Component::of(part.name) {
+            Some(component) => Some(self.image(component)),
+            None => self.server(),
+        };
+        let mut parts = self.parts();
+        parts.0.retain(|part| {
+            !is_typed(part)
+                && planned(part).is_some_and(|image| Image::parse(&image).tag != Image::parse(&part.image).tag)
+        });
+        parts
+    }
+
     /// The release that the operator has after this run, and what is missing gets, if it is known.
     pub(super) fn after(&self) -> Option<Bundle> {
         let is_hub = self.live.cluster_manager.is_some() || self.live.operator.is_some();

@@ -18,6 +18,7 @@ mod live;
 mod options;
 mod plan;
 pub(crate) mod rbac;
+mod releases;
 
 pub use error::{DriverSetting, OptionsError};
 pub use hosting::HubMode;
@@ -25,3 +26,4 @@ pub use live::Live;
 pub use options::{Driver, GrpcEndpoint, GrpcExposure, Options};
 pub use plan::{Installation, plan};
 pub use rbac::{bootstrap_rights, operator_rights};
+pub use releases::{direction, moved};

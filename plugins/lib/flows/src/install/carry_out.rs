@@ -9,7 +9,7 @@ use ocm_kube::{Cluster, access, apply};
 
 use super::error::InstallError;
 use super::hosted::{self, Hub};
-use super::{former, health, preflight, survey};
+use super::{former, health, preflight, releases, survey};
 
 /// What is wanted.
 #[derive(Clone)]
@@ -170,7 +170,13 @@ async fn prepare<'a>(
             found = Some(hub);
         }
     }
-    let installation = install::plan(&options, &live)?;
+    let mut installation = install::plan(&options, &live)?;
+    let judged = releases::judge(cluster, hub.as_deref().unwrap_or(cluster), &options, &live).await?;
+    for warning in judged {
+        if !installation.warnings.contains(&warning) {
+            installation.warnings.push(warning);
+        }
+    }
     tell_about(&installation, narrator);
     Ok((installation, found))
 }

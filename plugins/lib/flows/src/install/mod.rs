@@ -16,6 +16,7 @@ pub(crate) mod hosted;
 mod policy_engine;
 pub(crate) mod preflight;
 pub(crate) mod probe;
+mod releases;
 pub(crate) mod survey;
 
 pub(crate) use asking::{ask_again, check_asking};

@@ -28,7 +28,7 @@ pub(crate) fn definition(name: &str) -> Manifest {
 ///
 /// # Errors
 /// The failure of a request.
-pub(super) async fn stored_versions(
+pub(crate) async fn stored_versions(
     cluster: &Cluster,
     names: impl Iterator<Item = &'static str>,
 ) -> Result<Vec<Stored>, Failure> {
