@@ -279,19 +279,30 @@ impl Expect {
 
 /// Whether each wanted reason can be given one of its own, and none is left.
 fn all_fit(wanted: &[WantedReason], given: &[Reason]) -> bool {
-    fn place(wanted: &[WantedReason], left: &[&Reason]) -> bool {
-        let Some((first, rest)) = wanted.split_first() else { return left.is_empty() };
-        (0..left.len()).filter(|&at| first.fits(left[at])).any(|at| {
-            let others: Vec<&Reason> =
-                left.iter().enumerate().filter(|(index, _)| *index != at).map(|(_, reason)| *reason).collect();
-            place(rest, &others)
+    /// Gives a wanted reason one that is free, or one whose holder takes another: each is tried once, so that the time grows
+    /// with the cube of how many there are and no faster.
+    fn place(
+        one: usize,
+        wanted: &[WantedReason],
+        given: &[Reason],
+        holders: &mut [Option<usize>],
+        tried: &mut [bool],
+    ) -> bool {
+        (0..given.len()).any(|at| {
+            if tried[at] || !wanted[one].fits(&given[at]) {
+                return false;
+            }
+            tried[at] = true;
+            let free = holders[at].is_none_or(|holder| place(holder, wanted, given, holders, tried));
+            if free {
+                holders[at] = Some(one);
+            }
+            free
         })
     }
-    // Codes first: without them there is nothing to try, however many there are.
-    let mut codes: [Vec<&str>; 2] =
-        [wanted.iter().map(WantedReason::code).collect(), given.iter().map(|reason| reason.code.as_str()).collect()];
-    codes.iter_mut().for_each(|codes| codes.sort_unstable());
-    codes[0] == codes[1] && place(wanted, &given.iter().collect::<Vec<_>>())
+    let mut holders = vec![None; given.len()];
+    wanted.len() == given.len()
+        && (0..wanted.len()).all(|one| place(one, wanted, given, &mut holders, &mut vec![false; given.len()]))
 }
 
 fn word(got: &Result<Decision, PolicyError>) -> Word {
@@ -375,6 +386,26 @@ mod tests {
             got(r#"{"verdict": "deny", "reasons": [{"code": "A", "message": "x"}, {"code": "A", "message": "y"}]}"#);
         assert!(wrong(r#"{"verdict": "deny", "reasons": ["A", {"code": "A", "message": "x"}]}"#, &two).is_empty());
         assert_eq!(wrong(r#"{"verdict": "deny", "reasons": ["A", {"code": "A", "message": "z"}]}"#, &two).len(), 1);
+    }
+
+    #[test]
+    fn as_many_reasons_as_there_may_be_are_compared_at_once() {
+        let given: Vec<Reason> =
+            (0..32).map(|at| Reason { code: "A".into(), message: format!("m{at}"), field: None }).collect();
+        let code = WantedReason::Code("A".to_owned());
+        let about =
+            |message: &str| WantedReason::More { code: "A".to_owned(), message: Some(message.to_owned()), field: None };
+        let with = |last: WantedReason| {
+            let mut wanted = vec![code.clone(); 31];
+            wanted.push(last);
+            wanted
+        };
+        assert!(all_fit(&with(code.clone()), &given));
+        // What came first has to give up its own for what fits nothing else.
+        assert!(all_fit(&with(about("m0")), &given));
+        assert!(!all_fit(&with(about("nowhere")), &given));
+        assert!(!all_fit(&with(WantedReason::Code("B".to_owned())), &given));
+        assert!(!all_fit(&with(code.clone())[..31], &given));
     }
 
     #[test]
