@@ -4,6 +4,9 @@
 use ocm_policy_abi::{EvidenceSource, Manifest, Query};
 
 use crate::error::PolicyError;
+use crate::json::shorten;
+use crate::syntax;
+use crate::validate::Bounds;
 
 /// Bytes of a manifest as JSON.
 const MANIFEST_BYTES: usize = 64 << 10;
@@ -32,7 +35,8 @@ pub fn read_manifest(json: &[u8]) -> Result<Manifest, PolicyError> {
     Ok(manifest)
 }
 
-/// Checks the sizes of a manifest, wherever it came from, and that no two of its queries have one name.
+/// Checks the sizes of a manifest, wherever it came from, that no two of its queries have one name, and that its codes are
+/// such as answers may give.
 ///
 /// # Errors
 /// [`PolicyError::Load`] with a sentence that says what is too much.
@@ -53,6 +57,15 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), PolicyError> {
         }
     }
     at_most("different sources of evidence", sources.len(), SOURCES)?;
+    for reason in &manifest.reasons {
+        at_most("characters in the code of a reason", reason.code.len(), Bounds::default().code)?;
+        if !syntax::is_code(&reason.code) {
+            return Err(PolicyError::Load(format!(
+                "the code of a reason in its manifest, {:?}, is not in CamelCase, such as NameTaken",
+                shorten(&reason.code, NAME)
+            )));
+        }
+    }
     // Whatever else is in it, such as the schema of its settings.
     let json = serde_json::to_vec(manifest)
         .map_err(|error| PolicyError::Load(format!("its manifest cannot be written as JSON: {error}")))?;
@@ -86,6 +99,8 @@ fn at_most(what: &str, found: usize, allowed: usize) -> Result<(), PolicyError> 
 
 #[cfg(test)]
 mod tests {
+    use ocm_policy_abi::ReasonDoc;
+
     use super::*;
 
     fn full() -> Manifest {
@@ -99,6 +114,7 @@ mod tests {
             name: "n".repeat(NAME),
             version: "v".repeat(NAME),
             description: "d".repeat(DESCRIPTION),
+            reasons: vec![ReasonDoc { code: "C".repeat(Bounds::default().code), description: String::new() }],
             evidence: queries.collect(),
             ..Manifest::default()
         }
@@ -126,6 +142,9 @@ mod tests {
                 },
                 "bytes in the source of a query",
             ),
+            (|m| m.reasons[0].code.push('c'), "65 characters in the code of a reason, 64 allowed"),
+            (|m| m.reasons[0].code = "no-owner".to_owned(), r#""no-owner", is not in CamelCase, such as NameTaken"#),
+            (|m| m.reasons[0].code.clear(), "is not in CamelCase"),
             (|m| m.settings_schema = Some("s".repeat(MANIFEST_BYTES).into()), "bytes, 65536 allowed"),
         ] {
             let mut spoilt = full();

@@ -92,6 +92,19 @@ fn what_modules_say() {
 }
 
 #[test]
+fn codes_that_no_answer_may_have_are_refused_before_anything_is_asked() {
+    const MORE: &str = r#","reasons":[{"code":"no-owner","description":"Nobody owns it"}]"#;
+    let cli = home();
+    let guest = Guest { manifest: Guest::manifest("owner", MORE), ..Guest::default() };
+    std::fs::write(cli.home().join("owner.wasm"), guest.module()).unwrap();
+    for words in [&["inspect", "owner.wasm"][..], &["run", "owner.wasm", "-f", "cluster.yaml"]] {
+        let run = policy(&cli, words);
+        let why = r#""no-owner", is not in CamelCase"#;
+        assert!(run.exit == 1 && run.stderr.contains(why), "{words:?}: {run}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let cli = home();
     cli.write("words.txt", "just words\n");
