@@ -1,16 +1,20 @@
 //! Files that people name: read within bounds, and written as a whole.
 
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 pub(crate) use ocm_cli::files::{MOST, documents, read, text, value};
 
 /// Writes a file. Its readers see the old content or the new one, never half of it. It keeps its permissions, and stays where a
-/// link to it leads.
+/// link to it leads. What is there and is no file, such as a device or a pipe, is written to.
 pub(crate) fn write(file: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent)?;
+    }
+    // Renaming would put a file into the place of the device.
+    if fs::metadata(file).is_ok_and(|before| !before.is_file()) {
+        return OpenOptions::new().write(true).open(file)?.write_all(content);
     }
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let mut name = file.file_name().unwrap_or_default().to_owned();
@@ -30,7 +34,7 @@ pub(crate) fn write(file: &Path, content: &[u8]) -> io::Result<()> {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 
     use super::*;
 
@@ -46,5 +50,27 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_dir(folder.path().join("kept")).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_to_and_stays() {
+        use std::io::Read as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, link) = (folder.path().join("pipe"), folder.path().join("link"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        symlink(&pipe, &link).unwrap();
+        // Opened for both, so that neither side waits for the other.
+        let mut reader = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+        for target in [&pipe, &link] {
+            write(target, b"one").unwrap();
+            let mut read = [0; 3];
+            assert!(fs::metadata(target).unwrap().file_type().is_fifo(), "{}", target.display());
+            reader.read_exact(&mut read).unwrap();
+            assert_eq!(&read, b"one");
+        }
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(write(folder.path(), b"one").is_err(), "a folder is nothing to write to");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside them");
     }
 }
