@@ -6,7 +6,7 @@ pub(crate) mod registry;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use ocm_cli::{Described, OutputArgs};
 use ocm_kube::ClientArgs;
@@ -445,9 +445,10 @@ pub(crate) struct DiffArgs {
 
 /// Arguments of `kubectl ocm policy replay`.
 #[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("source").args(["records", "since"]).required(true))]
 pub(crate) struct ReplayArgs {
     /// The records, - for stdin
-    #[arg(value_name = "RECORDS", required_unless_present = "since", conflicts_with = "since")]
+    #[arg(value_name = "RECORDS")]
     pub(crate) records: Option<PathBuf>,
     /// Take the records of a hub that are not older, e.g. 12h, 30d
     #[arg(long, value_name = "DURATION")]
@@ -456,7 +457,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long = "policy", value_name = "[POLICY=]MODULE", required = true)]
     pub(crate) policies: Vec<String>,
     /// Settings in place of those that were recorded, a file or JSON
-    #[arg(long, value_name = "SETTINGS", requires = "since")]
+    #[arg(long, value_name = "SETTINGS", conflicts_with = "records")]
     pub(crate) settings: Option<String>,
     #[command(flatten)]
     pub(crate) kind: KindArgs,
@@ -464,4 +465,32 @@ pub(crate) struct ReplayArgs {
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replay(words: &[&str]) -> Result<(), String> {
+        let command = ReplayArgs::augment_args(clap::Command::new("replay"));
+        let words = ["replay", "--policy", "p.wasm"].iter().chain(words);
+        command.try_get_matches_from(words).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn settings_are_for_the_records_of_a_hub_alone() {
+        for words in [&["r.jsonl"][..], &["--since", "30d"], &["--since", "30d", "--settings", "{}"]] {
+            assert_eq!(replay(words), Ok(()), "{words:?}");
+        }
+        let refused = replay(&["r.jsonl", "--settings", "{}"]).unwrap_err();
+        assert!(refused.contains("cannot be used with"), "{refused}");
+        assert!(replay(&["--settings", "{}"]).is_err());
+        assert!(replay(&["r.jsonl", "--since", "30d"]).is_err());
+    }
+
+    #[test]
+    fn where_records_may_come_from_is_told_where_none_are_named() {
+        let refused = replay(&[]).unwrap_err();
+        assert!(refused.contains("<RECORDS|--since <DURATION>>"), "{refused}");
+    }
 }

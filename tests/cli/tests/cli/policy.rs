@@ -200,6 +200,17 @@ fn records_are_repeated() {
 }
 
 #[test]
+fn records_of_a_file_are_asked_with_their_own_settings() {
+    let cli = home();
+    let run = policy(&cli, &["run", "allow.wasm", "-f", "cluster.yaml", "--record", "r.jsonl"]);
+    assert_eq!(run.exit, 0, "{run}");
+    let refused = policy(&cli, &["replay", "r.jsonl", "--policy", "allow.wasm", "--settings", "{}"]);
+    assert!(refused.exit == 2 && refused.stderr.contains("cannot be used with"), "{refused}");
+    let nowhere = policy(&cli, &["replay", "--policy", "allow.wasm"]);
+    assert!(nowhere.exit == 2 && nowhere.stderr.contains("RECORDS|--since"), "{nowhere}");
+}
+
+#[test]
 fn expectations_are_written() {
     let cli = home();
     assert_eq!(policy(&cli, &["test", "allow.wasm"]).exit, 1);
