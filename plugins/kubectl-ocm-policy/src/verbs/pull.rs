@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_distribution::Image;
-use ocm_policy_engine::digest;
+use ocm_policy_engine::{PolicyError, digest, inspect};
 
 use crate::args::registry::PullArgs;
 use crate::files;
@@ -39,9 +39,34 @@ pub(crate) async fn run(args: PullArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     };
     let image = Image::read(&manifest, &text).map_err(worded)?;
     let module = registry.module(&image).await.map_err(worded)?;
+    is_policy(&text, &module)?;
     let cannot = |error| Failure::other(format!("cannot write {}", file.display())).because(error);
     files::write(&file, &module).map_err(cannot)?;
     ui.tell(Event::note(format!("the image is {found}")));
     ui.line(&format!("{}  {}  sha256:{}", file.display(), size(module.len() as u64), digest(&module)));
     Ok(Exit::Ok)
+}
+
+/// Whether what an image holds is a policy: what is not must not take the place of one. The kind may be declared with --kind
+/// when it is asked.
+fn is_policy(image: &str, module: &[u8]) -> Result<(), Failure> {
+    match inspect(module) {
+        Ok(_) | Err(PolicyError::UndeclaredKind) => Ok(()),
+        Err(error) => Err(Failure::other(format!("{image} holds no policy, so nothing was written")).because(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_policy_is_refused() {
+        for module in [&b""[..], b"<html>", b"\0asm\x01\0\0\0"] {
+            let failure = is_policy("r.example/p:v1", module).unwrap_err();
+            let message = "r.example/p:v1 holds no policy, so nothing was written";
+            assert_eq!((failure.message.as_str(), failure.exit()), (message, Exit::Failed));
+        }
+        assert_eq!(is_policy("r.example/p:v1", ocm_policy_builtin::ALL[0].module).map_err(|why| why.message), Ok(()));
+    }
 }

@@ -89,25 +89,37 @@ fn credentials_of_docker_are_shown_to_their_registry_when_it_asks() {
     assert!(run.exit == 2 && run.stderr.contains("is no configuration of docker"), "{run}");
 }
 
+/// A module that is of our contract by what it exports, and its SHA-256.
+const MODULE: &str = "\0asm\x01\0\0\0\x01\x04\x01`\0\0\x03\x02\x01\0\x07\"\x01\x1eocm:policy/policy@0.1.0#decide\0\0\x0a\x04\x01\x02\0\x0b";
+const MODULE_SHA256: &str = "029425ab37171dd2aeaff35be36d63a5cc9fe342da2c4f08b1178b4f925f8f4c";
+
 #[test]
-fn a_file_that_is_there_is_replaced_only_where_it_is_named() {
-    let manifest = format!(
-        "{{\"layers\": [{{\"mediaType\": \"application/wasm\", \"digest\": \"sha256:{EMPTY}\", \"size\": 0}}]}}"
-    );
-    let server = Server::start(move |_, asked| match asked.line.contains("/blobs/") {
-        true => Reply::Json(200, String::new()),
-        false => Reply::Json(200, manifest.clone()),
-    });
-    let image = format!("{}/policies/only-prod:v1", server.url().trim_start_matches("http://"));
+fn a_file_that_is_there_is_replaced_only_where_it_is_named_and_by_a_policy() {
+    let manifest = |digest: &str, size: usize| {
+        format!(
+            "{{\"layers\": [{{\"mediaType\": \"application/wasm\", \"digest\": \"sha256:{digest}\", \"size\": {size}}}]}}"
+        )
+    };
+    let server =
+        Server::start(move |_, asked| match (asked.line.contains("/blobs/"), asked.line.contains("/empty/")) {
+            (true, true) => Reply::Json(200, String::new()),
+            (true, false) => Reply::Json(200, MODULE.to_owned()),
+            (false, true) => Reply::Json(200, manifest(EMPTY, 0)),
+            (false, false) => Reply::Json(200, manifest(MODULE_SHA256, MODULE.len())),
+        });
+    let address = server.url().trim_start_matches("http://").to_owned();
+    let image = format!("{address}/policies/only-prod:v1");
     let cli = Cli::new();
     let file = cli.write("only-prod.wasm", "mine");
     let run = policy(&cli, &["pull", &image]);
     assert!(run.exit == 2 && run.stderr.contains("only-prod.wasm is there already"), "{run}");
     assert!(run.stderr.contains("-o only-prod.wasm replaces it") && server.asked().is_empty(), "{run}");
+    let run = policy(&cli, &["pull", &format!("{address}/empty/only-prod:v1"), "-o", "only-prod.wasm"]);
+    assert!(run.exit == 1 && run.stderr.contains("holds no policy, so nothing was written"), "{run}");
     assert_eq!(fs::read(&file).expect("a file"), b"mine");
     let run = policy(&cli, &["pull", &image, "-o", "only-prod.wasm"]);
     assert!(run.exit == 0 && run.stderr.contains("note: the image is sha256:"), "{run}");
-    assert_eq!(fs::read(&file).expect("a file"), b"");
+    assert_eq!(fs::read(&file).expect("a file"), MODULE.as_bytes());
     fs::remove_file(&file).expect("it is removed");
     let run = policy(&cli, &["pull", &image]);
     assert!(run.exit == 0 && run.stdout.starts_with("only-prod.wasm"), "{run}");
