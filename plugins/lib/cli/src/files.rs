@@ -69,18 +69,25 @@ pub fn documents(path: &Path, what: &str) -> Result<Vec<Value>, Failure> {
 /// # Errors
 /// What is wrong with it, and where.
 pub fn value(text: &str) -> Result<Value, String> {
-    if looks_like_json(text) {
-        return serde_json::from_str(text).map_err(|error| error.to_string());
-    }
-    yaml::from_str(text).map_err(|error| error.to_string())
+    json_or_yaml(text, |text| serde_json::from_str(text), yaml::from_str)
 }
 
 fn parse(text: &str) -> Result<Vec<Value>, String> {
-    if looks_like_json(text) {
-        let values = serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>();
-        return values.map_err(|error| error.to_string());
+    let json = |text: &str| serde_json::Deserializer::from_str(text).into_iter().collect();
+    json_or_yaml(text, json, yaml::documents)
+}
+
+/// What begins as JSON is read as that, and as YAML where it is none: flow style begins alike. One that is neither was meant
+/// to be JSON.
+fn json_or_yaml<T>(
+    text: &str,
+    json: impl FnOnce(&str) -> Result<T, serde_json::Error>,
+    yaml: impl FnOnce(&str) -> Result<T, yaml::Error>,
+) -> Result<T, String> {
+    if !looks_like_json(text) {
+        return yaml(text).map_err(|error| error.to_string());
     }
-    yaml::documents(text).map_err(|error| error.to_string())
+    json(text).or_else(|error| yaml(text).map_err(|_| error.to_string()))
 }
 
 fn looks_like_json(text: &str) -> bool {
@@ -118,5 +125,18 @@ mod tests {
             let read = value(&format!("x: {scalar}")).unwrap();
             assert_eq!(read["x"].to_string(), *expected, "{scalar}");
         }
+    }
+
+    #[test]
+    fn yaml_in_flow_style_is_no_broken_json() {
+        let read = value("{kind: A, names: [a, 'b']} # why\n").unwrap();
+        assert_eq!(read, serde_json::json!({"kind": "A", "names": ["a", "b"]}));
+        assert_eq!(value("[a, b]").unwrap(), serde_json::json!(["a", "b"]));
+        let read = parse("{kind: A}\n---\n{kind: B}\n").unwrap();
+        assert_eq!(read, [serde_json::json!({"kind": "A"}), serde_json::json!({"kind": "B"})]);
+        let lines = parse("{\"kind\": \"A\"}\n{\"kind\": \"B\"}\n").unwrap();
+        assert_eq!(lines, read, "JSON values line by line");
+        assert!(value("{\"a\": 1").unwrap_err().contains("EOF"), "what is neither was meant to be JSON");
+        assert!(parse("{\"a\": 1}\n{\"a\": ").unwrap_err().contains("EOF"));
     }
 }
