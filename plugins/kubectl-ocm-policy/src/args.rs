@@ -86,7 +86,7 @@ const TEST: &str = "Examples:
   kubectl ocm policy test -f only-prod.yaml --module only-prod=only-prod/only-prod.wasm";
 
 const RUN: &str = "\
-A policy is FILE, or FILE=SETTINGS with a file of settings. A request is a request of the contract, an \
+A policy is FILE, or FILE=SETTINGS with settings as a file or JSON. A request is a request of the contract, an \
 AdmissionReview, a ManagedCluster or a CertificateSigningRequest, as JSON or YAML; a file may hold several.
 
 Examples:
@@ -299,7 +299,7 @@ pub(crate) enum TestFormat {
 pub(crate) struct PoliciesArgs {
     #[command(flatten)]
     pub(crate) kind: KindArgs,
-    /// A module, or a module and its settings: FILE=SETTINGS
+    /// A module, or a module and its settings, a file or JSON: FILE=SETTINGS
     #[arg(value_name = "POLICY", required = true)]
     pub(crate) policies: Vec<String>,
     /// Settings of the policies that have none of their own, a file or JSON
@@ -379,7 +379,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) kind: KindArgs,
-    /// A cluster of the hub; with -f modules, or modules and their settings: FILE=SETTINGS
+    /// A cluster of the hub; with -f modules, or modules and their settings, a file or JSON: FILE=SETTINGS
     #[arg(value_name = "CLUSTER|POLICY", required = true)]
     pub(crate) subjects: Vec<String>,
     /// Settings of the policies that have none of their own, a file or JSON

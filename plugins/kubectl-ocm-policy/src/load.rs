@@ -215,9 +215,13 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Reads `FILE` or `FILE=SETTINGS`. A file whose own name holds the sign is meant first.
+    /// Reads `FILE` or `FILE=SETTINGS`, of which the settings are a file or JSON. A file whose own name holds the sign is meant
+    /// first.
     pub(crate) fn parse(word: &str, default: Option<&str>, kind: KindArgs) -> Result<Self, Failure> {
-        let (file, own) = match word.rsplit_once('=') {
+        // JSON may hold the sign, too: it begins with the first brace behind one.
+        let mut signs = word.match_indices('=').map(|(at, _)| (&word[..at], &word[at + 1..]));
+        let json = signs.find(|(_, settings)| is_json(settings));
+        let (file, own) = match json.or_else(|| word.rsplit_once('=')) {
             Some((file, settings)) if !Path::new(word).exists() => (file, Some(settings)),
             _ => (word, None),
         };
@@ -228,10 +232,41 @@ impl Source {
 
 /// Settings as JSON: from a file, or as they stand on the command line.
 pub(crate) fn settings(word: &str) -> Result<String, Failure> {
-    let (text, from) = match word.trim_start().starts_with('{') {
+    let (text, from) = match is_json(word) {
         true => (word.to_owned(), "the settings".to_owned()),
         false => (files::text(Path::new(word), "the settings")?, format!("the settings {word}")),
     };
     let value = files::value(&text).map_err(|why| Failure::usage(format!("{from} cannot be read")).because(why))?;
     serde_json::to_string(&value).map_err(|error| Failure::usage(format!("{from} cannot be read")).because(error))
+}
+
+/// Whether settings stand on the command line themselves.
+fn is_json(word: &str) -> bool {
+    word.trim_start().starts_with('{')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_told_from_the_file_of_their_policy() {
+        let folder = tempfile::tempdir().unwrap();
+        let odd = folder.path().join("a=b.wasm");
+        std::fs::write(&odd, "").unwrap();
+        let parse = |word: &str| {
+            let source = Source::parse(word, None, KindArgs { kind: None }).map_err(|failure| failure.message)?;
+            Ok::<_, String>((source.file.display().to_string(), source.settings))
+        };
+        let told = |file: &str, settings: &str| Ok((file.to_owned(), settings.to_owned()));
+        let odd = odd.display().to_string();
+        assert_eq!(parse("p.wasm"), told("p.wasm", "{}"));
+        assert_eq!(parse(r#"p.wasm={"a":"k=v","b":"={"}"#), told("p.wasm", r#"{"a":"k=v","b":"={"}"#));
+        assert_eq!(parse("a=b/p.wasm= {a: k=v}"), told("a=b/p.wasm", r#"{"a":"k=v"}"#));
+        assert_eq!(parse(&odd), told(&odd, "{}"), "a file of this name is there");
+        let plain = folder.path().join("s.yaml");
+        std::fs::write(&plain, "a: 1\n").unwrap();
+        assert_eq!(parse(&format!("p.wasm={}", plain.display())), told("p.wasm", r#"{"a":1}"#));
+        assert!(parse("p.wasm=nowhere.yaml").unwrap_err().contains("nowhere.yaml"));
+    }
 }

@@ -105,6 +105,20 @@ fn codes_that_no_answer_may_have_are_refused_before_anything_is_asked() {
 }
 
 #[test]
+fn settings_and_files_may_stand_in_many_forms() {
+    let cli = home();
+    cli.write("flow.yaml", "{kind: ManagedCluster, metadata: {name: c1}}\n");
+    for words in [
+        &["run", r#"allow.wasm={"a": "k=v"}"#, "-f", "cluster.yaml"][..],
+        &["run", "allow.wasm={a: k=v}", "-f", "flow.yaml"],
+        &["run", "allow.wasm", "-f", "flow.yaml", "--settings", "{a: [b]}"],
+    ] {
+        let run = policy(&cli, words);
+        assert_eq!(run.exit, 0, "{words:?}: {run}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let cli = home();
     cli.write("words.txt", "just words\n");
