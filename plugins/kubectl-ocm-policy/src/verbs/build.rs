@@ -24,12 +24,13 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, processes: &Processes) -> Result<Exi
     let language = detect(&dir)?;
     ui.tell(Event::now(format!("building {} ({})", dir.display(), language.word())));
     // Gone with whatever the tools leave in it.
-    let work = Work::new()?;
+    let work =
+        processes.folder().map_err(|error| Failure::other("cannot make a folder for the tools").because(error))?;
     let built = match language {
         Language::Rust => rust(&dir, processes)?,
-        Language::Go => go(&dir, &work.0, processes)?,
+        Language::Go => go(&dir, work.path(), processes)?,
         Language::AssemblyScript => assembly_script(&dir, processes)?,
-        Language::Rego => rego(&dir, &work.0, processes)?,
+        Language::Rego => rego(&dir, work.path(), processes)?,
     };
     let made = annotated(&dir, module(&built, KindArgs { kind: None })?)?;
     let cannot = |error: &PolicyError| refused(&dir, error);
@@ -102,27 +103,6 @@ fn detect(dir: &Path) -> Result<Language, Failure> {
     Err(Failure::usage(format!("{} is no project of a policy", dir.display()))
         .because("it holds none of Cargo.toml, go.mod, asconfig.json, *.rego")
         .hint("kubectl ocm policy new NAME --lang rust begins one"))
-}
-
-/// A folder for what tools leave behind.
-struct Work(PathBuf);
-
-impl Work {
-    fn new() -> Result<Self, Failure> {
-        let folder = std::env::temp_dir().join(format!("kubectl-ocm-policy-{}", std::process::id()));
-        // Made here and by nobody else: what lies in it becomes part of a policy.
-        fs::create_dir(&folder).map_err(|error| {
-            Failure::other(format!("cannot create the directory {}", folder.display())).because(error)
-        })?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        // What cannot be removed is the system's to clean.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The module with the manifest that lies beside its sources, for languages in which a policy cannot say what it is.

@@ -320,6 +320,29 @@ fn a_tool_that_is_missing_is_named() {
     assert!(run.stderr.contains("error: rustc is not installed\n  hint: https://rustup.rs installs Rust"), "{run}");
 }
 
+/// A home with a project of Go, whose tools are this script.
+fn project(go: &str) -> Cli {
+    use std::os::unix::fs::PermissionsExt as _;
+    let cli = Cli::new();
+    let tool = cli.write("bin/go", &format!("#!/bin/sh\n{go}\n"));
+    std::fs::set_permissions(tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    cli.write("p/go.mod", "");
+    std::fs::create_dir(cli.home().join("tmp")).unwrap();
+    let (path, tmp) = (format!("{}:/usr/bin:/bin", cli.home().join("bin").display()), cli.home().join("tmp"));
+    cli.env("PATH", path).env("TMPDIR", tmp)
+}
+
+#[test]
+fn a_build_that_is_interrupted_leaves_nothing() {
+    // What has to be killed ends no sooner than the command.
+    let cli = project("trap '' TERM\nsleep 60");
+    let mut command = cli.command("/usr/bin/timeout".as_ref());
+    command.args(["--preserve-status", "-s", "INT", "3"]).arg(binary("kubectl-ocm-policy"));
+    let run = Run::of(command.args(["build", "p"]));
+    assert_eq!(run.exit, 130, "{run}");
+    assert_eq!(std::fs::read_dir(cli.home().join("tmp")).unwrap().count(), 0, "{run}");
+}
+
 #[test]
 fn the_compiling_process_refuses_to_be_started_by_hand() {
     let run = Run::of(Command::new(binary("kubectl-ocm-policy")).arg("compile-module"));
