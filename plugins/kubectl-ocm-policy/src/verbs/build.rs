@@ -22,6 +22,7 @@ use crate::verbs::inspect::size;
 pub(crate) fn run(args: BuildArgs, ui: &Ui, processes: &Processes) -> Result<Exit, Failure> {
     let BuildArgs { dir, output_file } = args;
     let language = detect(&dir)?;
+    let settings = usual_settings(&dir)?;
     ui.tell(Event::now(format!("building {} ({})", dir.display(), language.word())));
     // Gone with whatever the tools leave in it.
     let work =
@@ -40,9 +41,22 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, processes: &Processes) -> Result<Exi
     };
     // Loaded once, so that what comes out is a policy.
     ui.tell(Event::now("loading the module"));
-    let settings = usual_settings(&dir);
-    let artifact = Loader::new(ui)?.artifact(&module, &settings).map_err(|error| cannot(&error))?;
-    let manifest = &artifact.header().manifest;
+    let loader = Loader::new(ui)?;
+    let loaded = loader.artifact(&module, settings.as_deref().unwrap_or(NO_SETTINGS));
+    let (manifest, refusal) = match (loaded, &settings) {
+        (Ok(artifact), _) => (artifact.header().manifest.clone(), None),
+        // It is a policy, and only whoever uses it knows its settings.
+        (Err(PolicyError::Settings(why)), None) => {
+            (loader.describe(&module).map_err(|error| cannot(&error))?, Some(why))
+        }
+        (Err(error @ PolicyError::Settings(_)), Some(_)) => {
+            return Err(Failure::other(format!("{}: {error}", dir.display())).hint(format!(
+                "it was tried with `settings` of {}: write some there that the policy takes",
+                dir.join(TESTS).display()
+            )));
+        }
+        (Err(error), _) => return Err(cannot(&error)),
+    };
     let file = match output_file {
         Some(file) => file,
         // The name comes out of the module and becomes part of a path.
@@ -54,11 +68,18 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, processes: &Processes) -> Result<Exi
     };
     files::write(&file, &module)
         .map_err(|error| Failure::other(format!("cannot write {}", file.display())).because(error))?;
+    if let Some(why) = refusal {
+        ui.tell(Event::warning(format!(
+            "{} was not tried with settings, and refuses to be without: {why}; `settings` of {} would be tried",
+            file.display(),
+            dir.join(TESTS).display()
+        )));
+    }
     ui.line(&format!("{}  {}  sha256:{}", file.display(), size(module.len() as u64), digest(&module)));
     let shown = file.display();
     ui.say_line("Next:");
-    if dir.join("tests.yaml").is_file() {
-        ui.say_line(&format!("  kubectl ocm policy test {shown} --tests {}", dir.join("tests.yaml").display()));
+    if dir.join(TESTS).is_file() {
+        ui.say_line(&format!("  kubectl ocm policy test {shown} --tests {}", dir.join(TESTS).display()));
     }
     ui.say_line(&format!("  kubectl ocm policy inspect {shown}"));
     if dir.join("request.yaml").is_file() {
@@ -117,13 +138,18 @@ fn annotated(dir: &Path, module: Vec<u8>) -> Result<Vec<u8>, Failure> {
     Ok(annotate(&module, "ocm-policy-manifest", value.to_string().as_bytes()))
 }
 
-/// The settings of the test cases: a policy may refuse to be loaded without any.
-fn usual_settings(dir: &Path) -> String {
-    let suite = fs::read_to_string(dir.join("tests.yaml")).ok().and_then(|yaml| Suite::read(&yaml).ok());
-    match suite {
-        Some(suite) if !suite.settings.is_null() => suite.settings.to_string(),
-        _ => NO_SETTINGS.to_owned(),
+/// The test cases of a project.
+const TESTS: &str = "tests.yaml";
+
+/// The settings of the test cases: a policy may refuse to be loaded without any. None: they name none, or there are no cases.
+fn usual_settings(dir: &Path) -> Result<Option<String>, Failure> {
+    let file = dir.join(TESTS);
+    if !file.is_file() {
+        return Ok(None);
     }
+    let suite = Suite::read(&files::text(&file, "the tests")?)
+        .map_err(|bad| Failure::usage(format!("the test cases {} cannot be used", file.display())).because(bad))?;
+    Ok((!suite.settings.is_null()).then(|| suite.settings.to_string()))
 }
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -208,4 +234,27 @@ fn assembly_script(dir: &Path, processes: &Processes) -> Result<PathBuf, Failure
     asc.args(["--no-install", "asc", "assembly/index.ts", "--config", "asconfig.json", "--target", "release"]);
     tool(processes, asc.current_dir(dir), INSTALL)?;
     Ok(dir.join("build/policy.wasm"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_core::Exit;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_those_of_test_cases_that_can_be_read() {
+        let project = tempfile::tempdir().unwrap();
+        let settings = || usual_settings(project.path());
+        assert_eq!(settings().map_err(|failure| failure.message), Ok(None), "there are no cases");
+        let write = |text: &str| fs::write(project.path().join(TESTS), text).unwrap();
+        let cases = "cases:\n- name: a\n  request: {operation: create}\n  expect: {verdict: allow}\n";
+        write(cases);
+        assert_eq!(settings().map_err(|failure| failure.message), Ok(None));
+        write(&format!("settings: {{a: 1}}\n{cases}"));
+        assert_eq!(settings().map_err(|failure| failure.message), Ok(Some(r#"{"a":1}"#.to_owned())));
+        write("settings: {a: 1}\ncases: []\n");
+        let failure = settings().unwrap_err();
+        assert!(failure.message.contains("tests.yaml cannot be used") && failure.exit() == Exit::Usage, "{failure:?}");
+    }
 }

@@ -343,6 +343,40 @@ fn a_build_that_is_interrupted_leaves_nothing() {
     assert_eq!(std::fs::read_dir(cli.home().join("tmp")).unwrap().count(), 0, "{run}");
 }
 
+/// A module that refuses `{}`, the settings of whoever names none.
+fn needs_settings() -> Vec<u8> {
+    // One error: a word out of the manifest.
+    let configure = "(if (i32.eq (local.get 1) (i32.const 2)) (then
+        (i32.store8 (i32.const 32) (i32.const 1))
+        (i32.store (i32.const 36) (i32.const 48))
+        (i32.store (i32.const 40) (i32.const 1))
+        (i32.store (i32.const 48) (i32.const 1026))
+        (i32.store (i32.const 52) (i32.const 8))))";
+    let guest = Guest { manifest: Guest::manifest("needs", ""), configure: configure.to_owned(), ..Guest::default() };
+    guest.module()
+}
+
+#[test]
+fn a_policy_is_built_whether_or_not_its_settings_are_known() {
+    let cli = project("cp \"$HOME/needs.wasm\" \"$5\"");
+    std::fs::write(cli.home().join("needs.wasm"), needs_settings()).unwrap();
+    let build = || policy(&cli, &["build", "p"]);
+    let without = build();
+    assert!(without.exit == 0 && without.stdout.starts_with("p/needs.wasm  "), "{without}");
+    assert!(without.stderr.contains("warning: p/needs.wasm was not tried with settings"), "{without}");
+    let cases = "cases:\n- name: a\n  request: {operation: create}\n  expect: {verdict: allow}\n";
+    cli.write("p/tests.yaml", &format!("settings: {{a: 1}}\n{cases}"));
+    let with = build();
+    assert!(with.exit == 0 && !with.stderr.contains("warning"), "{with}");
+    cli.write("p/tests.yaml", &format!("settings: {{}}\n{cases}"));
+    let refused = build();
+    assert!(refused.exit == 1 && refused.stderr.contains("it refuses its settings: contract"), "{refused}");
+    assert!(refused.stderr.contains("it was tried with `settings` of p/tests.yaml"), "{refused}");
+    cli.write("p/tests.yaml", "cases: {\n");
+    let broken = build();
+    assert!(broken.exit == 2 && broken.stderr.contains("the test cases p/tests.yaml cannot be used"), "{broken}");
+}
+
 #[test]
 fn the_compiling_process_refuses_to_be_started_by_hand() {
     let run = Run::of(Command::new(binary("kubectl-ocm-policy")).arg("compile-module"));
