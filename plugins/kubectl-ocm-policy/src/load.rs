@@ -130,9 +130,20 @@ impl Loader {
 
     /// Adds the policy of a file to others.
     pub(crate) fn load(&self, source: &Source, policies: &mut Policies) -> Result<(), Failure> {
+        let place = |policies: &Policies, name: &str| policies.place(name);
+        self.load_as(source, policies, place)
+    }
+
+    /// As [`Self::load`], into the place that this makes of the policy's name.
+    pub(crate) fn load_as(
+        &self,
+        source: &Source,
+        policies: &mut Policies,
+        place: impl FnOnce(&Policies, &str) -> String,
+    ) -> Result<(), Failure> {
         let Source { file, settings, kind } = source;
         let module = module(file, *kind)?;
-        self.policy(&module, settings, |name| policies.place(name))
+        self.policy(&module, settings, |name| place(policies, name))
             .and_then(|policy| policies.add(file, policy))
             .map_err(|error| refused(file, &error))
     }

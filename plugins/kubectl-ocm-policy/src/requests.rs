@@ -254,12 +254,19 @@ fn fill_table(table: &mut Value) {
     }
 }
 
+/// Whether two policies of one name ask for different tables by the same name.
+pub(crate) fn clash(one: &Manifest, other: &Manifest) -> bool {
+    one.name == other.name && one.evidence.iter().any(|query| asks_otherwise(other, query))
+}
+
+/// Whether a policy asks for the evidence of this name with other fields.
+fn asks_otherwise(manifest: &Manifest, query: &Query) -> bool {
+    manifest.evidence.iter().any(|other| other.name == query.name && other.fields != query.fields)
+}
+
 /// Whether a table that is named as this query can be meant for it alone.
 fn alone(query: &Query, of: &Manifest, manifests: &[&Manifest]) -> Result<(), Failure> {
-    let other = |manifest: &&&Manifest| {
-        manifest.evidence.iter().any(|other| other.name == query.name && other.fields != query.fields)
-    };
-    match manifests.iter().find(other) {
+    match manifests.iter().find(|manifest| asks_otherwise(manifest, query)) {
         None => Ok(()),
         Some(other) => Err(Failure::usage(format!(
             "the evidence {:?} is asked for by {} and {}, with other fields",
@@ -388,6 +395,20 @@ pub(crate) fn is_kind_of(kind: &str, resource: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_versions_that_ask_for_different_tables_by_one_name_clash() {
+        let version = |name: &str, query: &str, field: &str| Manifest {
+            name: name.to_owned(),
+            evidence: vec![Query::new(query, EvidenceSource::Clusters, [field])],
+            ..Manifest::default()
+        };
+        let core = version("core", "clusters", "/metadata/name");
+        assert!(clash(&core, &version("core", "clusters", "/spec")));
+        for other in [core.clone(), version("core", "sets", "/spec"), version("core-2", "clusters", "/spec")] {
+            assert!(!clash(&core, &other), "{other:?}");
+        }
+    }
 
     #[test]
     fn a_resource_is_of_one_kind_alone() {

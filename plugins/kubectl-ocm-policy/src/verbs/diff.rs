@@ -15,14 +15,20 @@ use crate::verbs::run::reason;
 type Answer = Result<Decision, PolicyError>;
 
 pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
-    let DiffArgs { old, new, kind, requests: files, settings, asking, output } = args;
+    let DiffArgs { old, new: newer, kind, requests: files, settings, asking, output } = args;
     let loader = Loader::new(ui)?;
-    let load = |word: &str| {
+    let load = |word: &str, beside: &Policies| {
         let mut one = Policies::default();
-        loader.load(&Source::parse(word, settings.as_deref(), kind)?, &mut one)?;
+        let source = Source::parse(word, settings.as_deref(), kind)?;
+        loader.load_as(&source, &mut one, |_, name| beside.place(name))?;
         Ok::<_, Failure>(one)
     };
-    let (old, new) = (load(&old)?, load(&new)?);
+    let nobody = Policies::default();
+    let (old, mut new) = (load(&old, &nobody)?, load(&newer, &nobody)?);
+    // Two versions have one name, by which the evidence of both can be named, unless they ask for different things by it.
+    if old.manifests().iter().any(|one| new.manifests().iter().any(|other| requests::clash(one, other))) {
+        new = load(&newer, &old)?;
+    }
     let manifests: Vec<&Manifest> = [&old, &new].into_iter().flat_map(Policies::manifests).collect();
     let asked = requests::read_files(&files, &asking, &manifests)?;
     let mut differences = Vec::new();

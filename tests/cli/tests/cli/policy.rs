@@ -225,6 +225,22 @@ fn records_of_a_file_are_asked_with_their_own_settings() {
 }
 
 #[test]
+fn versions_that_ask_for_other_evidence_by_one_name_are_told_apart() {
+    let cli = home();
+    for (file, fields) in [("one", r#""/metadata/name""#), ("two", r#""/metadata/name","/spec""#)] {
+        let more = format!(r#","evidence":[{{"name":"clusters","source":{{"kind":"clusters"}},"fields":[{fields}]}}]"#);
+        let guest = Guest { manifest: Guest::manifest("core", &more), ..Guest::answering(ALLOW) };
+        std::fs::write(cli.home().join(format!("{file}.wasm")), guest.module()).unwrap();
+    }
+    let words = ["diff", "one.wasm", "two.wasm", "--requests", "cluster.yaml", "--evidence", "hub.yaml"];
+    cli.write("hub.yaml", "clusters: []\n");
+    let both = policy(&cli, &words);
+    assert!(both.exit == 2 && both.stderr.contains("core/clusters and core-2/clusters"), "{both}");
+    cli.write("hub.yaml", "core/clusters: []\ncore-2/clusters: []\n");
+    assert_eq!(policy(&cli, &words).exit, 0);
+}
+
+#[test]
 fn expectations_are_written() {
     let cli = home();
     assert_eq!(policy(&cli, &["test", "allow.wasm"]).exit, 1);
