@@ -35,13 +35,15 @@ pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
     let mut texts = Vec::new();
     for asked in &asked {
         let (one, other) = (answer(&old, asked)?, answer(&new, asked)?);
-        if one == other {
+        let (was, is) = (lines(one.as_ref()), lines(other.as_ref()));
+        let (gone, come) = (without(&was, &is), without(&is, &was));
+        // In another order they say the same.
+        if gone.is_empty() && come.is_empty() {
             continue;
         }
-        let (was, is) = (lines(one.as_ref()), lines(other.as_ref()));
         let mut text = vec![format!("{} ({})", asked.source, asked.about())];
-        text.extend(was.iter().filter(|line| !is.contains(line)).map(|line| format!("  - {line}")));
-        text.extend(is.iter().filter(|line| !was.contains(line)).map(|line| format!("  + {line}")));
+        text.extend(gone.iter().map(|line| format!("  - {line}")));
+        text.extend(come.iter().map(|line| format!("  + {line}")));
         texts.push(text.iter().map(|line| clean(line) + "\n").collect::<String>());
         differences.push(json!({"source": asked.source, "old": value(one.as_ref()), "new": value(other.as_ref())}));
     }
@@ -86,10 +88,37 @@ fn lines(answer: Option<&Answer>) -> Vec<String> {
     }
 }
 
+/// The lines that are not among the others, or there more often than among them.
+fn without<'l>(lines: &'l [String], others: &[String]) -> Vec<&'l str> {
+    let mut left: Vec<&String> = others.iter().collect();
+    let mut over = Vec::new();
+    for line in lines {
+        match left.iter().position(|other| *other == line) {
+            Some(at) => _ = left.swap_remove(at),
+            None => over.push(line.as_str()),
+        }
+    }
+    over
+}
+
 fn value(answer: Option<&Answer>) -> Value {
     match answer {
         None => Value::Null,
         Some(Ok(decision)) => json!({ "decision": decision }),
         Some(Err(error)) => json!({ "error": error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_in_another_order_are_the_same_and_repeated_ones_are_not() {
+        let lines = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let (one, other) = (lines(&["deny", "A", "B", "A"]), lines(&["deny", "A", "A", "B"]));
+        assert!(without(&one, &other).is_empty() && without(&other, &one).is_empty());
+        let fewer = lines(&["deny", "B", "A", "C"]);
+        assert_eq!((without(&one, &fewer), without(&fewer, &one)), (vec!["A"], vec!["C"]));
     }
 }

@@ -241,6 +241,22 @@ fn versions_that_ask_for_other_evidence_by_one_name_are_told_apart() {
 }
 
 #[test]
+fn reasons_in_another_order_are_no_difference_and_repeated_ones_are() {
+    let cli = home();
+    for (file, letters) in [("one", "ab"), ("two", "ba"), ("three", "aab")] {
+        let reasons: Vec<String> =
+            letters.chars().map(|letter| format!(r#"{{"code": "No", "message": "{letter}"}}"#)).collect();
+        let answer = format!(r#"{{"verdict": "deny", "reasons": [{}]}}"#, reasons.join(", "));
+        std::fs::write(cli.home().join(format!("{file}.wasm")), module("p", "", "", &answer)).unwrap();
+    }
+    let diff = |other: &str| policy(&cli, &["diff", "one.wasm", other, "--requests", "cluster.yaml"]);
+    let same = diff("two.wasm");
+    assert_eq!((same.exit, same.stdout.as_str()), (0, ""), "{same}");
+    let more = diff("three.wasm");
+    assert!(more.exit == 3 && more.stdout.ends_with("\n  + No: a\n"), "{more}");
+}
+
+#[test]
 fn expectations_are_written() {
     let cli = home();
     assert_eq!(policy(&cli, &["test", "allow.wasm"]).exit, 1);
