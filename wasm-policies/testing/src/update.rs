@@ -9,16 +9,48 @@ use crate::suite::{Bad, Suite};
 
 impl Suite {
     /// The text of the file with other expectations: of each case, by its index in [`Suite::cases`], the block `expect`
-    /// is written anew. All other text stays as it is, comments included.
+    /// is written anew. All other text stays as it is, comments and ends of lines included.
     ///
     /// # Errors
     /// Names the case whose block cannot be replaced, and how to write it so that it can.
     pub fn updated(&self, yaml: &str, new: &[(usize, Expect)]) -> Result<String, Bad> {
-        let mut lines: Vec<String> = yaml.lines().map(str::to_owned).collect();
+        if new.is_empty() {
+            return Ok(yaml.to_owned());
+        }
+        let text = self.replaced(yaml, new)?;
+        // Whatever was written there, what comes out is what was meant, or nothing is changed.
+        let read = Self::read(&text);
+        for (index, case) in self.cases.iter().enumerate() {
+            let changed = new.iter().find(|(changed, _)| *changed == index);
+            let is_meant = match &read {
+                Ok(read) => {
+                    let meant = changed.map_or(&case.expect, |(_, expect)| expect);
+                    read.cases.get(index).is_some_and(|other| other.expect == *meant && other.name == case.name)
+                }
+                // Its lines are those of a text that nobody has. One of the blocks alone has the same effect.
+                Err(_) => changed.is_none_or(|one| {
+                    self.replaced(yaml, std::slice::from_ref(one)).is_ok_and(|text| Self::read(&text).is_ok())
+                }),
+            };
+            if !is_meant {
+                let wrong = "its `expect` cannot be replaced here: write it by hand".to_owned();
+                return Err(Bad { line: Some(case.line), case: Some(case.name.clone()), wrong });
+            }
+        }
+        read.map(|_| text).map_err(|_| {
+            let wrong = "the `expect` of these cases cannot be replaced together: write them by hand".to_owned();
+            Bad { line: None, case: None, wrong }
+        })
+    }
+
+    /// The text with other blocks.
+    fn replaced(&self, yaml: &str, new: &[(usize, Expect)]) -> Result<String, Bad> {
+        let mut lines: Vec<String> = yaml.split_inclusive('\n').map(str::to_owned).collect();
         let mut new: Vec<&(usize, Expect)> = new.iter().collect();
         // From the end, so that the lines above keep their numbers.
         new.sort_by_key(|(index, _)| std::cmp::Reverse(*index));
-        for (index, expect) in &new {
+        let end = if yaml.contains("\r\n") { "\r\n" } else { "\n" };
+        for (index, expect) in new {
             let Some(case) = self.cases.get(*index) else { continue };
             let bad = || Bad {
                 line: Some(case.expect_line),
@@ -26,19 +58,14 @@ impl Suite {
                 wrong: "its `expect` cannot be replaced: write it as a member on a line of its own".to_owned(),
             };
             let (from, to, indent) = block(&lines, case.line, case.expect_line).ok_or_else(bad)?;
-            lines.splice(from..to, render(expect, indent));
-        }
-        let text = lines.join("\n") + "\n";
-        // Whatever was written there, what comes out is what was meant, or nothing is changed.
-        let read = Self::read(&text)?;
-        for (index, case) in self.cases.iter().enumerate() {
-            let meant = new.iter().find(|(changed, _)| *changed == index).map_or(&case.expect, |(_, expect)| expect);
-            if read.cases.get(index).is_none_or(|other| other.expect != *meant || other.name != case.name) {
-                let wrong = "its `expect` cannot be replaced here: write it by hand".to_owned();
-                return Err(Bad { line: Some(case.line), case: Some(case.name.clone()), wrong });
+            let is_last = !lines[to - 1].ends_with('\n');
+            let mut block = render(expect, indent).join(end);
+            if !is_last {
+                block += end;
             }
+            lines.splice(from..to, [block]);
         }
-        Ok(text)
+        Ok(lines.concat())
     }
 }
 
@@ -195,5 +222,46 @@ cases:
         let suite = Suite::read(file).unwrap();
         let new = [(0, suite.cases[0].expect.update(&Err(PolicyError::TimedOut)))];
         assert!(suite.updated(file, &new).unwrap_err().wrong.contains("line of its own"));
+    }
+
+    #[test]
+    fn ends_of_lines_stay() {
+        let error = |suite: &Suite| [(0, suite.cases[0].expect.update(&Err(PolicyError::TimedOut)))];
+        let cases = "cases:\n- name: n\n  request: {operation: create}\n  expect:\n    verdict: allow";
+        let updated =
+            "cases:\n- name: n\n  request: {operation: create}\n  expect:\n    verdict: error\n    error: timed-out";
+        for (file, text) in [
+            (cases.to_owned(), updated.to_owned()),
+            (cases.to_owned() + "\n\n", updated.to_owned() + "\n\n"),
+            (cases.replace('\n', "\r\n"), updated.replace('\n', "\r\n")),
+            (cases.replace('\n', "\r\n") + "\r\n# x\r\n", updated.replace('\n', "\r\n") + "\r\n# x\r\n"),
+        ] {
+            let suite = Suite::read(&file).unwrap();
+            assert_eq!(suite.updated(&file, &[]).as_deref(), Ok(file.as_str()));
+            assert_eq!(suite.updated(&file, &error(&suite)), Ok(text));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_any_more_is_told_of_its_case() {
+        let file = "cases:
+- name: one
+  request: {operation: create}
+  expect:
+    verdict: deny
+    reasons: [A]
+- name: two
+  request: {operation: create}
+  expect: &same
+    verdict: allow
+- name: three
+  request: {operation: create}
+  expect: *same
+";
+        let suite = Suite::read(file).unwrap();
+        let error = Err(PolicyError::TimedOut);
+        let new = [0, 1].map(|index| (index, suite.cases[index].expect.update(&error)));
+        let bad = suite.updated(file, &new).unwrap_err();
+        assert_eq!(bad.to_string(), "line 7: case \"two\": its `expect` cannot be replaced here: write it by hand");
     }
 }
