@@ -149,6 +149,7 @@ fn xml(text: &str) -> String {
             '>' => "&gt;".to_owned(),
             '"' => "&quot;".to_owned(),
             '\n' | '\t' => c.to_string(),
+            '\u{fffe}' | '\u{ffff}' => "?".to_owned(),
             c if c.is_control() => "?".to_owned(),
             c => c.to_string(),
         })
@@ -174,4 +175,17 @@ fn tap(all: &[(&str, &Results)]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_xml_cannot_hold_is_a_question_mark() {
+        assert_eq!(
+            xml("a<b>&\"c\"\t\u{0}\u{1b}\u{7f}\u{fffe}\u{ffff}\u{fffd}ä"),
+            "a&lt;b&gt;&amp;&quot;c&quot;\t?????\u{fffd}ä"
+        );
+    }
 }
