@@ -5,6 +5,13 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 pub(crate) use ocm_cli::files::{MOST, documents, read, text, value};
+use ocm_core::shell::shell;
+
+/// A path as a word of a command line to type. One that begins with a hyphen would be taken for a flag.
+pub(crate) fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    shell(&if text.starts_with('-') { format!("./{text}") } else { text })
+}
 
 /// Writes a file. Its readers see the old content or the new one, never half of it. It keeps its permissions, and stays where a
 /// link to it leads. What is there and is no file, such as a device or a pipe, is written to.
@@ -50,6 +57,13 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_dir(folder.path().join("kept")).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn paths_are_words_of_a_shell() {
+        for (path, told) in [("a/b.wasm", "a/b.wasm"), ("my policies/p", "'my policies/p'"), ("-p", "./-p")] {
+            assert_eq!(word(Path::new(path)), told);
+        }
     }
 
     #[test]

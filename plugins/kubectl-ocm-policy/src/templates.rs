@@ -101,6 +101,13 @@ impl Language {
             Self::Rego => REGO,
         }
     }
+
+    /// Whether its projects hold a package of this name besides that of the policy.
+    pub(crate) fn brings(self, name: &str) -> bool {
+        let line = format!("name = \"{name}\"");
+        let mut packages = self.template().iter().filter(|(path, _)| path.ends_with("/Cargo.toml"));
+        packages.any(|(_, content)| content.split(|byte| *byte == b'\n').any(|other| other == line.as_bytes()))
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +135,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn packages_that_a_project_brings_are_known() {
+        for name in ["ocm-policy-sdk", "ocm-policy-abi", "ocm-rules"] {
+            assert!(Language::Rust.brings(name) && !Language::Go.brings(name), "{name}");
+        }
+        assert!(!Language::Rust.brings("only-prod"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use ocm_policy_testing::Suite;
 use serde_json::Value;
 
 use crate::args::{BuildArgs, KindArgs, Language};
-use crate::files;
+use crate::files::{self, word};
 use crate::load::{Loader, NO_SETTINGS, module, refused};
 use crate::processes::Processes;
 use crate::verbs::inspect::size;
@@ -76,20 +76,20 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, processes: &Processes) -> Result<Exi
         )));
     }
     ui.line(&format!("{}  {}  sha256:{}", file.display(), size(module.len() as u64), digest(&module)));
-    let shown = file.display();
+    let (shown, tests, request) = (word(&file), dir.join(TESTS), dir.join("request.yaml"));
     ui.say_line("Next:");
-    if dir.join(TESTS).is_file() {
-        ui.say_line(&format!("  kubectl ocm policy test {shown} --tests {}", dir.join(TESTS).display()));
+    if tests.is_file() {
+        ui.say_line(&format!("  kubectl ocm policy test {shown} --tests {}", word(&tests)));
     }
     ui.say_line(&format!("  kubectl ocm policy inspect {shown}"));
-    if dir.join("request.yaml").is_file() {
-        ui.say_line(&format!("  kubectl ocm policy bench {shown} -f {}", dir.join("request.yaml").display()));
+    if request.is_file() {
+        ui.say_line(&format!("  kubectl ocm policy bench {shown} -f {}", word(&request)));
     }
     Ok(Exit::Ok)
 }
 
 impl Language {
-    const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
             Self::Go => "Go",

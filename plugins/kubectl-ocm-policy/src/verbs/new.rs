@@ -9,6 +9,7 @@ use ocm_core::{Exit, Failure};
 use ocm_policy_rules::syntax::is_dns_label;
 
 use crate::args::NewArgs;
+use crate::files::word;
 use crate::templates::{NAME, Template};
 
 pub(crate) fn run(args: NewArgs, ui: &Ui) -> Result<Exit, Failure> {
@@ -19,14 +20,20 @@ pub(crate) fn run(args: NewArgs, ui: &Ui) -> Result<Exit, Failure> {
             "a name is of lower-case letters, digits and hyphens, begins with a letter and has at most 63 of them",
         ));
     }
+    // Cargo would look for the one and find both.
+    if lang.brings(&name) {
+        return Err(Failure::usage(format!("a policy in {} cannot be called {name}", lang.word()))
+            .because("its project holds a package of this name already")
+            .hint("name it otherwise"));
+    }
     let folder = dir.unwrap_or_else(|| PathBuf::from(&name));
     must_be_free(&folder)?;
     for (path, content) in lang.template() {
         write(&folder, &name, (*path, *content))
             .map_err(|error| Failure::other(format!("cannot write {}", folder.join(path).display())).because(error))?;
     }
-    let shown = folder.display();
-    ui.line(&shown.to_string());
+    ui.line(&folder.display().to_string());
+    let shown = word(&folder);
     ui.say_line("Next:");
     ui.say_line(&format!("  kubectl ocm policy build {shown}"));
     ui.say_line(&format!("  kubectl ocm policy test {shown}"));

@@ -343,6 +343,19 @@ fn from_nothing_to_a_measured_policy() {
 }
 
 #[test]
+fn what_to_type_next_can_be_typed_and_names_that_cannot_be_built_are_refused() {
+    let cli = Cli::new();
+    let run = policy(&cli, &["new", "p", "--lang", "go", "--dir", "my policies"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (0, "my policies\n"), "{run}");
+    assert!(run.stderr.contains("  kubectl ocm policy build 'my policies'\n"), "{run}");
+    for name in ["ocm-policy-sdk", "ocm-policy-abi", "ocm-rules"] {
+        let run = policy(&cli, &["new", name, "--lang", "rust"]);
+        assert!(run.exit == 2 && run.stderr.contains("holds a package of this name already"), "{run}");
+        assert!(!cli.home().join(name).exists(), "{run}");
+    }
+}
+
+#[test]
 fn a_tool_that_is_missing_is_named() {
     let cli = Cli::new().env("PATH", "/nowhere");
     let file = binary("kubectl-ocm-policy");
