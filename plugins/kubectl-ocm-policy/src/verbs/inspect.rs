@@ -115,7 +115,7 @@ fn table(seen: &Seen, wide: bool) -> String {
         }
     }
     if let Some(error) = error {
-        row("PolicyError:", error);
+        row("Error:", error);
     }
     text
 }

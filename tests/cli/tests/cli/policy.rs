@@ -207,7 +207,7 @@ fn records_are_repeated() {
     cli.write("altered.jsonl", &text.replace("c1", "c2"));
     let altered = policy(&cli, &["replay", "altered.jsonl", "--policy", "allow.wasm"]);
     assert_eq!(altered.exit, 3, "{altered}");
-    assert!(altered.stdout.contains("altered"), "{altered}");
+    assert!(altered.stdout.contains("\n  /request: a digest of another text → altered\n"), "{altered}");
     // Records are requests, too.
     let diff = policy(&cli, &["diff", "allow.wasm", "deny.wasm", "--requests", "r.jsonl"]);
     assert!(diff.exit == 3 && diff.stderr.contains("2 of 2 requests"), "{diff}");
@@ -420,6 +420,9 @@ fn a_policy_is_built_whether_or_not_its_settings_are_known() {
     cli.write("p/tests.yaml", "cases: {\n");
     let broken = build();
     assert!(broken.exit == 2 && broken.stderr.contains("the test cases p/tests.yaml cannot be used"), "{broken}");
+    // What is tried and refused is shown as an error.
+    let shown = policy(&cli, &["inspect", "needs.wasm", "--settings", "{}"]);
+    assert!(shown.exit == 1 && shown.stdout.contains("\nError:"), "{shown}");
 }
 
 #[test]

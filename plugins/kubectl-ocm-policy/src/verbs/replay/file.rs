@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ocm_cli::{Format, OutputArgs, Ui, clean, document};
 use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_policy_engine::digest;
 use ocm_policy_rules::record::{Difference, Record};
 use serde_json::{Value, json};
 
@@ -51,8 +52,7 @@ pub(crate) fn run(
             };
             record.replays_as(&again(policies, record, &place)?)
         } else {
-            let told = |what: &str| Some(what.to_owned());
-            vec![Difference { at: String::new(), ours: told("digests of another text"), theirs: told("altered") }]
+            altered(record)
         };
         if !differences.is_empty() {
             differ.push((place, record, differences));
@@ -98,6 +98,24 @@ fn read(file: &Path) -> Result<Vec<(usize, Record)>, Failure> {
     Ok(records)
 }
 
+/// The texts of a record that its digests are not of.
+fn altered(record: &Record) -> Vec<Difference> {
+    let told = |what: &str| Some(what.to_owned());
+    let texts = [
+        ("/settings", &record.settings, &record.settings_sha256),
+        ("/request", &record.request, &record.request_sha256),
+    ];
+    texts
+        .into_iter()
+        .filter(|(_, text, of)| digest(text.as_bytes()) != **of)
+        .map(|(at, ..)| Difference {
+            at: at.to_owned(),
+            ours: told("a digest of another text"),
+            theirs: told("altered"),
+        })
+        .collect()
+}
+
 /// The very module, or else one of the same policy.
 fn which(candidates: &[Candidate], record: &Record) -> Option<usize> {
     let same = candidates.iter().position(|candidate| candidate.digest == record.module_sha256);
@@ -125,4 +143,29 @@ fn whole(place: &str, record: &Record, differences: &[Difference]) -> Value {
         .map(|difference| json!({"at": difference.at, "recorded": difference.ours, "now": difference.theirs}))
         .collect();
     json!({"record": place, "policy": record.policy, "differences": list})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ocm_policy_abi::Decision;
+    use ocm_policy_rules::record::Circumstances;
+    use ocm_policy_rules::{Outcome, PolicyId};
+
+    use super::*;
+
+    #[test]
+    fn what_was_altered_of_a_record_is_named() {
+        let outcome = Outcome { policy: Arc::new(PolicyId::default()), result: Ok(Decision::default()), fuel: 1 };
+        let texts = Circumstances { settings: "{}".to_owned(), request: "{}".to_owned(), ..Circumstances::default() };
+        let mut record = Record::new(&outcome, texts);
+        assert_eq!(altered(&record), []);
+        record.request.push(' ');
+        let text = shown("r.jsonl:1", &record, &altered(&record));
+        assert!(text.ends_with("\n  /request: a digest of another text → altered\n"), "{text}");
+        record.settings.push(' ');
+        let at: Vec<_> = altered(&record).into_iter().map(|difference| difference.at).collect();
+        assert_eq!(at, ["/settings", "/request"]);
+    }
 }
