@@ -370,9 +370,9 @@ fn project(go: &str) -> Cli {
     use std::os::unix::fs::PermissionsExt as _;
     let cli = Cli::new();
     let tool = cli.write("bin/go", &format!("#!/bin/sh\n{go}\n"));
-    std::fs::set_permissions(tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(tool, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
     cli.write("p/go.mod", "");
-    std::fs::create_dir(cli.home().join("tmp")).unwrap();
+    std::fs::create_dir(cli.home().join("tmp")).expect("it is new");
     let (path, tmp) = (format!("{}:/usr/bin:/bin", cli.home().join("bin").display()), cli.home().join("tmp"));
     cli.env("PATH", path).env("TMPDIR", tmp)
 }
