@@ -246,7 +246,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use ocm_core::accept::{Help, Options, Refusal};
-    use ocm_core::csr::{Code, Requester, Unreadable, Violation};
+    use ocm_core::csr::{Code, Names, Requester, Unreadable, Violation};
     use ocm_flows::accept::Row;
 
     use super::*;
@@ -294,7 +294,7 @@ mod tests {
             created: Timestamp::from_second(second).ok(),
             state: State::Pending,
             decided: None,
-            content: Err(Unreadable::Pem),
+            content: Err(Unreadable::Pem(Names::default())),
         };
         let violations = codes.iter().map(|code| Violation::new(*code, "spec", "w\u{1b}[31mrong")).collect();
         (request, Judged { part, violations })

@@ -404,7 +404,7 @@ pub struct Csr<'a> {
     /// When it was created, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<i64>,
-    /// Why the request inside cannot be read; then everything below is empty.
+    /// Why the request inside cannot be read; then everything below is empty, but for names that the API server still reads.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<Text<'a>>,
     /// Every common name of the subject.

@@ -49,7 +49,10 @@ pub fn csr_facts<'r, 'a>(csr: &'r Csr<'a>) -> csr::Csr<'r, Text<'a>> {
         lifetime_seconds: csr.lifetime_seconds,
         requester: requester_facts(&csr.requester),
         content: match csr.unreadable.as_deref() {
-            Some(why) => Err(why),
+            Some(why) => {
+                let (common_names, organizations) = (content.common_names, content.organizations);
+                Err(csr::Unreadable { why, common_names, organizations })
+            }
             None => Ok(content),
         },
     }

@@ -6,7 +6,7 @@ use common::*;
 use csr_fixtures::{Fixture, Hash, Key, Kind, Text, oid};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use ocm_core::csr::{Code, Content, LONGEST, Request, Settings, State, Unreadable};
+use ocm_core::csr::{Code, Content, LONGEST, Names, Request, Settings, State, Unreadable};
 
 fn agent() -> Fixture {
     Fixture::agent(CLUSTER, "a1")
@@ -401,14 +401,96 @@ fn only_one_block_and_nothing_else_is_read() {
         ("stars in the base64", pem.replacen("MI", "M*I", 1)),
     ];
     for (what, pem) in wrong {
-        assert_eq!(Content::read(pem.as_bytes()), Err(Unreadable::Pem), "{what}");
+        assert!(matches!(Content::read(pem.as_bytes()), Err(Unreadable::Pem(_))), "{what}");
     }
-    assert_eq!(Content::read(b"\xff\xfe"), Err(Unreadable::Pem));
+    assert_eq!(Content::read(b"\xff\xfe"), Err(Unreadable::Pem(Names::default())));
     let padded = |length: usize| format!("{pem}{}", "\n".repeat(length - pem.len()));
     assert_eq!(Content::read(padded(LONGEST).as_bytes()), Content::read(pem.as_bytes()));
     assert_eq!(Content::read(padded(LONGEST + 1).as_bytes()), Err(Unreadable::TooLong));
     let windows = pem.replace('\n', "\r\n");
     assert_eq!(Content::read(windows.as_bytes()), Content::read(pem.as_bytes()));
+}
+
+#[test]
+fn the_names_of_the_first_block_are_known_as_the_api_server_reads_it() {
+    let pem = agent().pem();
+    let other = Fixture::agent("c2", "a1").pem();
+    let lines: Vec<&str> = pem.lines().collect();
+    let (begin, end) = (lines[0], lines[lines.len() - 1]);
+    let body = lines[1..lines.len() - 1].join("\n");
+    let names = |pem: &[u8]| match Content::read(pem) {
+        Err(Unreadable::Pem(names)) => names,
+        read => panic!("{read:?}"),
+    };
+    let own = Names {
+        common_names: vec!["system:open-cluster-management:c1:a1".to_owned()],
+        organizations: Content::read(pem.as_bytes()).expect("it is right").organizations,
+    };
+    for (what, pem) in [
+        ("two blocks", format!("{pem}{other}")),
+        ("two blocks and a blank line between them", format!("{pem}\n{}", other.trim_end())),
+        ("text in front", format!("Certificate Request:\n    Subject: CN = eva\n{pem}")),
+        ("text behind", format!("{pem}hello")),
+        ("a block of another kind behind", format!("{pem}{}", csr_fixtures::pem("CERTIFICATE", &agent().der()))),
+        ("half a block behind", format!("{pem}{begin}\nMI")),
+        ("headers", format!("{begin}\nProc-Type: 4\nX: y\n\n{body}\n{end}\n")),
+        ("blanks in it", format!("{begin}\n \t{}\n{end} \t\n", body.replacen("MI", "M\tI ", 1))),
+        ("the line breaks of Windows, and text", format!("x\n{pem}").replace('\n', "\r\n")),
+    ] {
+        assert_eq!(names(pem.as_bytes()), own, "{what}");
+    }
+    let bytes_in_front = [b"\xff\xfe\n", pem.as_bytes()].concat();
+    assert_eq!(names(&bytes_in_front), own);
+    // It reads nothing here, or its releases differ.
+    for (what, pem) in [
+        ("nothing", String::new()),
+        ("another kind of block in front", format!("{}{pem}", csr_fixtures::pem("CERTIFICATE", &agent().der()))),
+        ("half a block in front", format!("{begin}\nMI\n{pem}")),
+        ("the end of a block in front", format!("{end}\n{pem}")),
+        ("no base64 in front", format!("{begin}\n?\n{end}\n{pem}")),
+        ("no beginning of a line", format!("x {pem}")),
+        ("more in the first line", pem.replacen(begin, &format!("{begin} x"), 1)),
+        ("more in the last line", pem.replacen(end, &format!("{end} x"), 1)),
+        ("a form feed in the first line", pem.replacen(begin, &format!("{begin}\u{c}"), 1) + &other),
+        ("the end of another kind", pem.replacen(end, "-----END CERTIFICATE-----", 1) + &other),
+        ("a block in a header", format!("{begin}\nX: {begin}\n\n{body}\n{end}\n{other}")),
+        ("a header behind the content", format!("{begin}\n{body}\nX: y\n{end}\n{other}")),
+        ("no request in the block", format!("x\n{}", csr_fixtures::pem("CERTIFICATE REQUEST", b"\x30\x00"))),
+        ("a group in BMP", format!("x\n{}", agent().subject(oid::ORGANIZATION, Text::Bmp, "system:masters").pem())),
+    ] {
+        assert_eq!(names(pem.as_bytes()), Names::default(), "{what}");
+    }
+}
+
+#[test]
+fn a_request_that_the_api_server_reads_and_we_do_not_breaks_a_rule_whatever_it_says_of_itself() {
+    let by_eve = |pem: &str| {
+        let mut object = object("hidden", 10, pem);
+        object.metadata.labels = None;
+        ask_as(&mut object, "eve", &["system:authenticated"], None);
+        object
+    };
+    let judged = |object: &CertificateSigningRequest| {
+        let request = Request::read(object);
+        let judged = ocm_rules::csr::judge(&request.facts(), None, &Settings::default(), None);
+        judged.map(|judged| judged.violations.into_iter().map(|violation| violation.code).collect::<Vec<_>>())
+    };
+    let plain = Fixture::empty().common_name("jane").organization("dev").pem();
+    let agents = agent().pem();
+    let long = format!("{agents}{}", "\n".repeat(LONGEST));
+    for pem in [&format!("{agents}{agents}"), &format!("hello\n{agents}"), &long, "garbage"] {
+        let found = judged(&by_eve(pem));
+        assert!(found.as_ref().is_some_and(|found| found.contains(&Code::Unreadable)), "{pem}: {found:?}");
+        for signer in ["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet", "example.com/s"]
+        {
+            let mut elsewhere = by_eve(pem);
+            elsewhere.spec.signer_name = signer.to_owned();
+            assert_eq!(judged(&elsewhere), None, "{signer}: {pem}");
+        }
+    }
+    for pem in [&plain, &format!("Certificate Request:\n{plain}"), &format!("{plain}{agents}")] {
+        assert_eq!(judged(&by_eve(pem)), None, "{pem}");
+    }
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl Maker {
 
     /// A certificate request, mostly a right one.
     fn csr(&mut self, name: &'static str, number: usize, random: &mut Random) -> Arc<Csr> {
-        let content = if random.once_in(3) { random.below(15) } else { random.below(4) };
+        let content = if random.once_in(3) { random.below(18) } else { random.below(4) };
         let pem = self.content(name, content);
         let mut labels = json!({LABEL: name});
         match random.below(20) {
@@ -173,6 +173,9 @@ impl Maker {
             11 => agent(&self.weak).pem(),
             12 => agent(three).dns("hub").pem(),
             13 => Fixture::agent("c2", "a1").key(three).common_name(&format!("{PREFIX}{name}:a1")).pem(),
+            14 => format!("hello\n{}", agent(two).pem()),
+            15 => agent(one).pem() + &agent(two).pem(),
+            16 => Fixture::agent("c2", "a1").key(two).pem() + &agent(three).pem(),
             _ => "garbage".to_owned(),
         };
         self.contents.entry((name, number)).or_insert_with(|| STANDARD.encode(make())).clone()

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use ocm_policy_sdk::rules::claim::{self, Claimant, Facts, Holder, Namespace, Registration, State};
 use ocm_policy_sdk::rules::cluster::{ACCEPTED_BY_HUB, is_accepted_by_hub};
-use ocm_policy_sdk::rules::csr::{Content, Csr, Key, Settings, Signature};
+use ocm_policy_sdk::rules::csr::{Content, Csr, Key, Settings, Signature, Unreadable};
 use ocm_policy_sdk::rules::identity::Requester;
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{Cluster, EvidenceSource, ManifestBuilder, Request, Row, Table, time};
@@ -280,7 +280,10 @@ fn claimant<'r>(row: &'r Row<'_>, name: &str, settings: &Settings) -> Option<Cla
         usages: &usages,
         lifetime_seconds: lifetime.as_i64(),
         requester: Requester { user: text(user), uid: uid.as_str(), groups: &groups, credential_ids: &credential_ids },
-        content: unreadable.as_str().map_or(Ok(content), Err),
+        content: match unreadable.as_str() {
+            Some(why) => Err(Unreadable { why, common_names: &common_names, organizations: &organizations }),
+            None => Ok(content),
+        },
     };
     claim::claimant(&csr, text(key), state, name, settings)
 }

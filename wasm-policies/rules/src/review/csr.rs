@@ -108,10 +108,16 @@ fn read_decided_csr<'a>(at: &At<'a>) -> Result<(Csr<'a>, Option<i64>), Unusable>
         state: state_word(read.state),
         ..Csr::default()
     };
+    let owned = |texts: Vec<String>| texts.into_iter().map(Text::from).collect();
     match read.content {
-        Err(error) => csr.unreadable = Some(error.to_string().into()),
+        Err(error) => {
+            csr.unreadable = Some(error.to_string().into());
+            if let csr::Unreadable::Pem(names) = error {
+                csr.common_names = owned(names.common_names);
+                csr.organizations = owned(names.organizations);
+            }
+        }
         Ok(content) => {
-            let owned = |texts: Vec<String>| texts.into_iter().map(Text::from).collect();
             csr.common_names = owned(content.common_names);
             csr.organizations = owned(content.organizations);
             csr.other_attributes = owned(content.other_attributes);

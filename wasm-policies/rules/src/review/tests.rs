@@ -1,5 +1,6 @@
 //! What is read of reviews and objects of a real API server.
 
+use k8s_openapi::ByteString;
 use ocm_policy_abi::{Operation, Request, Requester, Signature};
 use serde_json::{Map as Object, Value, json};
 
@@ -269,6 +270,23 @@ fn what_cannot_be_read_is_named() {
     csr["spec"]["request"] = json!("bm90aGluZw==");
     let (csr, _) = certificate_request(&csr).unwrap();
     assert!(csr.unreadable.is_some() && csr.signature == Signature::Unverifiable);
+}
+
+#[test]
+fn of_a_certificate_request_with_more_than_one_block_the_names_are_told_that_the_api_server_reads() {
+    let mut object = sample("stored-csr");
+    let (clean, _) = certificate_request(&object).map(|(csr, decided)| (csr.into_owned(), decided)).unwrap();
+    let ByteString(pem) = serde_json::from_value(object["spec"]["request"].clone()).unwrap();
+    object["metadata"]["labels"] = json!({});
+    object["spec"]["request"] = json!(ByteString([b"hello\n", &pem[..], &pem[..]].concat()));
+    let (csr, _) = certificate_request(&object).unwrap();
+    assert!(csr.unreadable.is_some() && !clean.common_names.is_empty());
+    assert_eq!((&csr.common_names, &csr.organizations), (&clean.common_names, &clean.organizations));
+    assert_eq!((&*csr.spki_sha256, csr.signature), ("", Signature::Unverifiable));
+    assert_eq!(cluster_of_csr(&csr), cluster_of_csr(&clean));
+    object["spec"]["request"] = json!(ByteString(b"hello".to_vec()));
+    let (csr, _) = certificate_request(&object).unwrap();
+    assert!(csr.unreadable.is_some() && csr.common_names.is_empty() && clusters_of_csr(&csr).is_empty());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ocm_rules::csr::{self as rules, Signature};
 use x509_parser::asn1_rs::Tag;
-use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::certification_request::{X509CertificationRequest, X509CertificationRequestInfo};
 use x509_parser::cri_attributes::ParsedCriAttribute;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::oid_registry as oid;
@@ -42,13 +42,22 @@ pub struct Content {
     pub signature: Signature,
 }
 
+/// Whose a request is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Every common name of the subject.
+    pub common_names: Vec<String>,
+    /// Every organisation of the subject.
+    pub organizations: Vec<String>,
+}
+
 /// Why the content of a request cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// Longer than [`LONGEST`].
     TooLong,
-    /// Not exactly one PEM block of the right kind.
-    Pem,
+    /// Not exactly one PEM block of the right kind; with the names in the block that the API server reads.
+    Pem(Names),
     /// Not a PKCS #10 request; the whole sentence.
     Der(String),
     /// A name that is no plain text.
@@ -64,9 +73,20 @@ impl Unreadable {
     pub fn as_str(&self) -> &str {
         match self {
             Self::TooLong => "it is longer than 16 KiB",
-            Self::Pem => "it is not exactly one PEM block CERTIFICATE REQUEST",
+            Self::Pem(_) => "it is not exactly one PEM block CERTIFICATE REQUEST",
             Self::Der(sentence) => sentence,
             Self::Text => "its subject holds a value that is no UTF-8 or printable string",
+        }
+    }
+
+    /// What is known all the same, as facts for the rules.
+    pub(super) fn facts(&self) -> rules::Unreadable<'_, String> {
+        let nothing = rules::Unreadable::of(self.as_str());
+        match self {
+            Self::Pem(Names { common_names, organizations }) => {
+                rules::Unreadable { common_names, organizations, ..nothing }
+            }
+            _ => nothing,
         }
     }
 }
@@ -88,41 +108,20 @@ impl Content {
         if pem.len() > LONGEST {
             return Err(Unreadable::TooLong);
         }
-        let der = only_pem_block(pem)?;
-        if !der::is_request(&der) {
-            return Err(Unreadable::der("it is not laid out and encoded as one"));
-        }
-        let (rest, request) = X509CertificationRequest::from_der(&der).map_err(Unreadable::der)?;
-        if !rest.is_empty() {
-            return Err(Unreadable::der("something follows it"));
-        }
+        let der = only_pem_block(pem).ok_or_else(|| Unreadable::Pem(Names::in_first_pem_block(pem)))?;
+        let request = request(&der)?;
         let info = &request.certification_request_info;
+        let (Names { common_names, organizations }, other_attributes) = subject(info)?;
         let mut content = Self {
-            common_names: Vec::new(),
-            organizations: Vec::new(),
-            other_attributes: Vec::new(),
+            common_names,
+            organizations,
+            other_attributes,
             alternative_names: Vec::new(),
             extensions: Vec::new(),
             key: Key::of(&info.subject_pki),
             spki_sha256: Pin::of_key(info.subject_pki.raw).hex(),
             signature: Signature::Unverifiable,
         };
-        for attribute in info.subject.iter_attributes() {
-            let kind = attribute.attr_type();
-            if *kind == oid::OID_X509_COMMON_NAME || *kind == oid::OID_X509_ORGANIZATION_NAME {
-                // Readers differ about the others.
-                if !matches!(attribute.attr_value().tag(), Tag::Utf8String | Tag::PrintableString) {
-                    return Err(Unreadable::Text);
-                }
-                let value = attribute.as_str().map_err(|_| Unreadable::Text)?.to_owned();
-                match *kind == oid::OID_X509_COMMON_NAME {
-                    true => content.common_names.push(value),
-                    false => content.organizations.push(value),
-                }
-            } else {
-                content.other_attributes.push(kind.to_id_string());
-            }
-        }
         for attribute in info.iter_attributes() {
             match attribute.parsed_attribute() {
                 ParsedCriAttribute::ExtensionRequest(requested) => {
@@ -164,16 +163,84 @@ impl Content {
     }
 }
 
+impl Names {
+    /// Those that the API server reads where there is more than one block, or something around it; none where nobody can tell
+    /// what it reads.
+    fn in_first_pem_block(pem: &[u8]) -> Self {
+        let der = first_pem_block(pem).unwrap_or_default();
+        let names = request(&der).and_then(|request| subject(&request.certification_request_info));
+        names.map(|(names, _)| names).unwrap_or_default()
+    }
+}
+
+/// A request in its one encoding, with nothing behind it.
+fn request(der: &[u8]) -> Result<X509CertificationRequest<'_>, Unreadable> {
+    if !der::is_request(der) {
+        return Err(Unreadable::der("it is not laid out and encoded as one"));
+    }
+    let (rest, request) = X509CertificationRequest::from_der(der).map_err(Unreadable::der)?;
+    if rest.is_empty() { Ok(request) } else { Err(Unreadable::der("something follows it")) }
+}
+
+/// The names of the subject, and the dotted names of its other attributes.
+fn subject(info: &X509CertificationRequestInfo<'_>) -> Result<(Names, Vec<String>), Unreadable> {
+    let (mut names, mut others) = (Names::default(), Vec::new());
+    for attribute in info.subject.iter_attributes() {
+        let kind = attribute.attr_type();
+        if *kind == oid::OID_X509_COMMON_NAME || *kind == oid::OID_X509_ORGANIZATION_NAME {
+            // Readers differ about the others.
+            if !matches!(attribute.attr_value().tag(), Tag::Utf8String | Tag::PrintableString) {
+                return Err(Unreadable::Text);
+            }
+            let value = attribute.as_str().map_err(|_| Unreadable::Text)?.to_owned();
+            match *kind == oid::OID_X509_COMMON_NAME {
+                true => names.common_names.push(value),
+                false => names.organizations.push(value),
+            }
+        } else {
+            others.push(kind.to_id_string());
+        }
+    }
+    Ok((names, others))
+}
+
+const BEGIN: &str = "-----BEGIN CERTIFICATE REQUEST-----";
+const END: &str = "-----END CERTIFICATE REQUEST-----";
+
 /// The contents of exactly one PEM block `CERTIFICATE REQUEST` with nothing but blanks around it and base64 in it.
 ///
 /// Signers take the first block that they can read, wherever it begins and whatever headers it has. With one block and
 /// nothing else there is nothing to choose.
-fn only_pem_block(pem: &[u8]) -> Result<Vec<u8>, Unreadable> {
-    let text = std::str::from_utf8(pem.trim_ascii()).map_err(|_| Unreadable::Pem)?;
+fn only_pem_block(pem: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(pem.trim_ascii()).ok()?;
     let lines: Vec<&str> = text.lines().map(str::trim_ascii_end).collect();
-    let ["-----BEGIN CERTIFICATE REQUEST-----", body @ .., "-----END CERTIFICATE REQUEST-----"] = lines.as_slice()
-    else {
-        return Err(Unreadable::Pem);
-    };
-    STANDARD.decode(body.concat()).map_err(|_| Unreadable::Pem)
+    let [BEGIN, body @ .., END] = lines.as_slice() else { return None };
+    STANDARD.decode(body.concat()).ok()
+}
+
+/// The contents of the first PEM block as the API server finds it, whatever stands before it, in its headers and behind it. The
+/// API server refuses a request whose first block is of another kind.
+///
+/// Upstream: `pem.Decode` of Go, whose releases differ about a block with dashes before it or in it: none of those is read.
+fn first_pem_block(pem: &[u8]) -> Option<Vec<u8>> {
+    let lines: Vec<&[u8]> = pem.split(|byte| *byte == b'\n').map(without_end_of_line).collect();
+    let has_dashes = |line: &&[u8]| line.windows(5).any(|part| part == b"-----");
+    let begin = lines.iter().position(has_dashes)?;
+    let block = &lines[begin + 1..];
+    let end = block.iter().position(has_dashes)?;
+    if lines[begin] != BEGIN.as_bytes() || block[end] != END.as_bytes() {
+        return None;
+    }
+    let body = block[..end].iter().skip_while(|line| line.contains(&b':'));
+    let base64 = body.copied().flatten().copied().filter(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+    STANDARD.decode(base64.collect::<Vec<u8>>()).ok()
+}
+
+/// A line without the blanks at its end that Go leaves out.
+fn without_end_of_line(line: &[u8]) -> &[u8] {
+    let mut line = line.strip_suffix(b"\r").unwrap_or(line);
+    while let [rest @ .., b' ' | b'\t'] = line {
+        line = rest;
+    }
+    line
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! CertificateSigningRequest ─▶ Request          the object, as the API server keeps it
-//!        └─ spec.request ────▶ Content          strictly encoded (der), read, its signature verified
+//!        └─ spec.request ────▶ Content          one PEM block, strictly encoded (der), read, its signature verified
 //! ```
 
 mod content;
@@ -12,7 +12,7 @@ mod request;
 mod signature;
 
 pub use crate::key::Key;
-pub use content::{Content, LONGEST, Unreadable};
+pub use content::{Content, LONGEST, Names, Unreadable};
 pub use ocm_rules::csr::{Settings, Signature};
 pub use ocm_rules::{Code, Violation};
 pub use request::{Request, Requester, State};

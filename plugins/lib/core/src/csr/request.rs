@@ -166,7 +166,7 @@ impl Request {
                 groups: &self.requester.groups,
                 credential_ids: &self.requester.credential_ids,
             },
-            content: self.content.as_ref().map(Content::facts).map_err(Unreadable::as_str),
+            content: self.content.as_ref().map(Content::facts).map_err(Unreadable::facts),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::facts::Csr;
 use super::field::{LABELS, REQUEST};
-use crate::code::{Escaped, Quoted};
+use crate::code::Quoted;
 use crate::identity::Identity;
 use crate::{Code, Violation};
 
@@ -43,7 +43,7 @@ pub fn about<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<Option<About<'a>>, V
     if !csr.concerns_hub() {
         return Ok(None);
     }
-    let content = csr.content.map_err(|why| Violation::new(Code::Unreadable, REQUEST, Escaped(why).to_string()))?;
+    let content = csr.content.map_err(|unreadable| unreadable.violation())?;
     if csr.is_addons() && csr.has_own_signer() {
         return by_labels(csr).map(Some);
     }
@@ -104,8 +104,8 @@ impl<S: AsRef<str>> Csr<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::API_SIGNER;
     use super::super::samples::{ADDON, CLUSTER_PROXY, FIRST, OTHER, RENEWAL, named};
+    use super::super::{API_SIGNER, Unreadable};
     use super::*;
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
             (named(&["system:open-cluster-management:c1:a1", "bob"]), Code::CommonNames),
             (named(&["bob"]), Code::CommonName),
             (named(&["system:open-cluster-management:c1"]), Code::CommonName),
-            (Csr { content: Err("no PEM"), ..FIRST }, Code::Unreadable),
+            (Csr { content: Err(Unreadable::of("no PEM")), ..FIRST }, Code::Unreadable),
         ] {
             assert_eq!(code(request), Err(expected), "{request:?}");
         }
@@ -145,7 +145,7 @@ mod tests {
             (Csr { cluster_label: Some("c2"), signer, ..ADDON }, Code::ClusterLabel),
             (Csr { addon_label: Some(""), ..CLUSTER_PROXY }, Code::AddonLabel),
             (Csr { addon_label: None, ..CLUSTER_PROXY }, Code::CommonName),
-            (Csr { content: Err("no PEM"), ..CLUSTER_PROXY }, Code::Unreadable),
+            (Csr { content: Err(Unreadable::of("no PEM")), ..CLUSTER_PROXY }, Code::Unreadable),
             // On the hub, such a name is no agent's.
             (Csr { signer: API_SIGNER, ..CLUSTER_PROXY }, Code::CommonName),
         ] {
@@ -156,7 +156,6 @@ mod tests {
     #[test]
     fn requests_of_others_are_about_no_cluster() {
         assert_eq!(about(&OTHER), Ok(None));
-        assert_eq!(about(&Csr { content: Err("no PEM"), ..OTHER }), Ok(None));
         // Agents, and those who register clusters, have nothing else to ask for; nor do labels and groups of the hub.
         for unclear in [
             Csr { requester: FIRST.requester, ..OTHER },
@@ -166,5 +165,37 @@ mod tests {
         ] {
             assert!(about(&unclear).is_err(), "{unclear:?}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_the_hubs_unless_the_api_server_reads_other_names_or_its_certificate_is_no_identity_there()
+    {
+        let nothing = Unreadable::of("no PEM");
+        let reads = |common_names: &'static [&'static str], organizations: &'static [&'static str]| Csr {
+            content: Err(Unreadable { common_names, organizations, ..nothing }),
+            ..OTHER
+        };
+        let code = |request: Csr<'static, &str>| about(&request).map_err(|violation| violation.code);
+        let agents = reads(&["system:open-cluster-management:c1:a1"], &[]);
+        for of_hub in [
+            reads(&[], &[]),
+            agents,
+            reads(&["eva"], &["system:open-cluster-management:c1"]),
+            reads(&["eva"], &["open-cluster-management:c1"]),
+        ] {
+            assert_eq!(code(of_hub), Err(Code::Unreadable), "{of_hub:?}");
+        }
+        for others in [
+            reads(&["bob"], &["devs"]),
+            reads(&["bob"], &[]),
+            Csr { signer: "kubernetes.io/kubelet-serving", ..reads(&[], &[]) },
+            Csr { signer: "kubernetes.io/kube-apiserver-client-kubelet", ..reads(&[], &[]) },
+            Csr { signer: "example.com/s", ..reads(&[], &[]) },
+            Csr { signer: "example.com/s", ..agents },
+        ] {
+            assert_eq!(code(others), Ok(None), "{others:?}");
+        }
+        // Its names are known, so that it counts for the cluster whose agent's name it asks for.
+        assert!(agents.claims("c1") && agents.names_agent_of("c1") && !agents.claims("c2"));
     }
 }

@@ -37,7 +37,7 @@ pub struct Csr<'a, S> {
     /// Who created it, as the API server recorded.
     pub requester: Requester<'a, S>,
     /// What it asks for; or why that cannot be read.
-    pub content: Result<Content<'a, S>, &'a str>,
+    pub content: Result<Content<'a, S>, Unreadable<'a, S>>,
 }
 
 impl<S> Clone for Csr<'_, S> {
@@ -74,6 +74,37 @@ impl<S> Clone for Content<'_, S> {
 }
 
 impl<S> Copy for Content<'_, S> {}
+
+/// What is known of a content that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable<'a, S> {
+    /// Why not.
+    pub why: &'a str,
+    /// Every common name that the API server reads in it all the same. Without any, and without organizations, nobody knows
+    /// what it reads.
+    pub common_names: &'a [S],
+    /// Every organization that the API server reads in it all the same.
+    pub organizations: &'a [S],
+}
+
+impl<S> Clone for Unreadable<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Unreadable<'_, S> {}
+
+impl<'a, S> Unreadable<'a, S> {
+    /// A content of which nothing is known but why.
+    pub const fn of(why: &'a str) -> Self {
+        Self { why, common_names: &[], organizations: &[] }
+    }
+
+    fn is_nobodys(&self) -> bool {
+        self.common_names.is_empty() && self.organizations.is_empty()
+    }
+}
 
 /// A public key's algorithm and strength.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +238,8 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
 
     /// Whether the request has to do with the hub at all: by label, by what it asks for, or by who asks. Agents and
     /// those who register clusters have nothing else to ask for. An agent with an AWS identity gets its group from AWS: whoever
-    /// asks for that group in a certificate asks for the rights of a cluster's agent.
+    /// asks for that group in a certificate asks for the rights of a cluster's agent. Of what cannot be read, a signer of the hub
+    /// may have read anything.
     pub fn concerns_hub(&self) -> bool {
         let by_requester = match self.requester.identity() {
             Identity::Agent { .. } | Identity::AddonAgent { .. } | Identity::Unclear => true,
@@ -220,12 +252,24 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
             || self.addon_label.is_some()
             || self.grpc_user.is_some()
             || self.signer == GRPC_SIGNER
-            || matches!(&self.content, Ok(content)
-                if texts(content.common_names).chain(texts(content.organizations)).any(identity::has_hub_prefix))
+            || match &self.content {
+                Ok(_) => self.asks_for_hub_name(),
+                Err(unreadable) => self.is_for_hub() && (unreadable.is_nobodys() || self.asks_for_hub_name()),
+            }
     }
 
+    fn asks_for_hub_name(&self) -> bool {
+        self.common_names().chain(self.organizations()).any(identity::has_hub_prefix)
+    }
+
+    /// The common names as the API server reads them, also where the content breaks a rule.
     pub(super) fn common_names(&self) -> impl Iterator<Item = &'a str> {
-        texts(self.content.as_ref().map_or(&[], |content| content.common_names))
+        texts(self.content.as_ref().map_or_else(|unreadable| unreadable.common_names, |content| content.common_names))
+    }
+
+    /// The organizations in the same way.
+    fn organizations(&self) -> impl Iterator<Item = &'a str> {
+        texts(self.content.as_ref().map_or_else(|unreadable| unreadable.organizations, |content| content.organizations))
     }
 
     /// Cluster and agent of every common name that is an agent's.

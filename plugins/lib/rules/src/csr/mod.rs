@@ -13,5 +13,7 @@ mod rules;
 pub(crate) mod samples;
 
 pub use about::{About, about};
-pub use facts::{ADDON_NAME, API_SIGNER, CLUSTER_NAME, CSR_USER, Content, Csr, GRPC_SIGNER, Key, Signature};
+pub use facts::{
+    ADDON_NAME, API_SIGNER, CLUSTER_NAME, CSR_USER, Content, Csr, GRPC_SIGNER, Key, Signature, Unreadable,
+};
 pub use rules::{Judgement, Kind, Settings, YEAR, first_certificate, judge};

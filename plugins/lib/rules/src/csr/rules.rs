@@ -1,7 +1,7 @@
 //! Whether a certificate request asks for exactly what an agent needs.
 
 use super::about::{addon_label_violation, no_addon_label_violation};
-use super::facts::{API_SIGNER, Content, Csr, GRPC_SIGNER, Key, Signature, texts};
+use super::facts::{API_SIGNER, Content, Csr, GRPC_SIGNER, Key, Signature, Unreadable, texts};
 use super::field::{LABELS, REQUEST, REQUESTER};
 use crate::code::{Escaped, Quoted, quoted};
 use crate::identity::{self, GRPC_SERVER_USER, Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
@@ -231,9 +231,7 @@ impl<S: AsRef<str>> Csr<'_, S> {
 
     /// What cannot be read may name anybody.
     fn check_readable(&self, found: &mut Vec<Violation>) {
-        if let Err(why) = &self.content {
-            found.push(Violation::new(Code::Unreadable, REQUEST, Escaped(why).to_string()));
-        }
+        found.extend(self.content.as_ref().err().map(Unreadable::violation));
     }
 
     /// What the names for an add-on's own signer may not be: those of another cluster, with either prefix.
@@ -320,6 +318,12 @@ impl<S: AsRef<str>> Csr<'_, S> {
     }
 }
 
+impl<S> Unreadable<'_, S> {
+    pub(super) fn violation(&self) -> Violation {
+        Violation::new(Code::Unreadable, REQUEST, Escaped(self.why).to_string())
+    }
+}
+
 impl<S: AsRef<str>> Content<'_, S> {
     pub(super) fn common_names_violation(&self) -> Violation {
         let count = self.common_names.len();
@@ -384,6 +388,9 @@ mod tests {
             assert_eq!(request.kind(), kind);
         }
         assert_eq!(judge(&OTHER, None, &Settings::default(), None), None);
+        // What cannot be read may ask for anything.
+        let unreadable = Csr { content: Err(Unreadable::of("no PEM")), ..OTHER };
+        assert!(codes(&unreadable, None).contains(&Code::Unreadable));
         // Whoever expects a cluster's request gets an answer whatever the request is.
         assert!(judge(&OTHER, Some("c1"), &Settings::default(), None).is_some());
     }
@@ -437,7 +444,10 @@ mod tests {
         assert_eq!(codes(&unlabelled, Some(true)), [Code::ClusterLabel, Code::Requester]);
         let claim = Csr { grpc_user: Some("eva"), ..CLUSTER_PROXY };
         assert_eq!(codes(&claim, Some(true)), [Code::GrpcClaim]);
-        assert_eq!(codes(&Csr { content: Err("no PEM"), ..CLUSTER_PROXY }, Some(true)), [Code::Unreadable]);
+        assert_eq!(
+            codes(&Csr { content: Err(Unreadable::of("no PEM")), ..CLUSTER_PROXY }, Some(true)),
+            [Code::Unreadable]
+        );
         // An agent's name is judged as one, whoever signs.
         let signer = CLUSTER_PROXY.signer;
         assert_eq!(codes(&Csr { signer, addon_label: Some("x"), ..FIRST }, None), [Code::AddonLabel, Code::Signer]);
