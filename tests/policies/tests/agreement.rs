@@ -314,7 +314,7 @@ impl Case<'_> {
 
 #[test]
 fn accept_and_the_policies_agree_about_every_hub() {
-    let (seed, hubs) = (number("OCM_AGREEMENT_SEED", 0x006f_636d), number("OCM_AGREEMENT_HUBS", 3000));
+    let (seed, hubs) = (number("OCM_AGREEMENT_SEED", 0x006f_636d), number("OCM_AGREEMENT_HUBS", 4000));
     let mut maker = Maker::new();
     let (mut met, mut seen) = (BTreeMap::new(), BTreeMap::<String, u32>::new());
     for number in 0..hubs {

@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(claimant(&FIRST, "k", State::Pending, "c2", &settings), None, "it is for another name");
         // Nobody knows whose certificate it became.
         let unreadable = Csr { content: Err(csr::Unreadable::of("no PEM")), ..FIRST };
-        assert!(granted(unreadable) && !granted(Csr { addon_label: Some("x"), ..unreadable }) && !pending(unreadable));
+        assert!(granted(unreadable) && granted(Csr { addon_label: Some("x"), ..unreadable }) && !pending(unreadable));
         assert!(!granted(Csr { cluster_label: Some("c2"), ..unreadable }));
         assert!(!granted(Csr { signer: "example.com/s", ..unreadable }));
         // Anybody may create what breaks a rule; once it was approved, it is somebody's certificate.

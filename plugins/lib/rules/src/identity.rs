@@ -136,6 +136,12 @@ pub fn is_agents_group(group: &str) -> bool {
     group.strip_prefix(PREFIX).is_some_and(|cluster| !cluster.is_empty() && !cluster.contains(':'))
 }
 
+/// Whether a group is that of an add-on's agents: of one cluster, or of all.
+pub fn is_addons_group(group: &str) -> bool {
+    let of_all = group.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix("addon:")).is_some_and(is_plain);
+    of_all || matches!(Identity::of(group), Identity::AddonAgent { .. })
+}
+
 /// The cluster whose agents' rights a group gives; none if it is no single cluster's.
 pub fn cluster_of_group(group: &str) -> Option<&str> {
     let cluster = group.strip_prefix(PREFIX).or_else(|| group.strip_prefix(AWS_PREFIX))?;
@@ -308,6 +314,25 @@ mod tests {
         ];
         let requester = Requester { user: "u", uid: None, groups: &groups, credential_ids: &[] };
         assert_eq!(requester.clusters().collect::<Vec<_>>(), ["c1", "c2"]);
+    }
+
+    #[test]
+    fn groups_of_addons_are_told_from_those_of_agents() {
+        for (group, of_addon, of_agent) in [
+            ("system:open-cluster-management:cluster:c1:addon:x", true, false),
+            ("system:open-cluster-management:cluster:c1:addon:x:agent:y", true, false),
+            ("system:open-cluster-management:addon:x", true, false),
+            ("system:open-cluster-management:c1", false, true),
+            (MANAGED_CLUSTERS_GROUP, false, true),
+            ("system:open-cluster-management:addon", false, true),
+            ("system:open-cluster-management:addon:", false, false),
+            ("system:open-cluster-management:addon:x:y", false, false),
+            ("system:open-cluster-management:c1:a1", false, false),
+            ("open-cluster-management:c1", false, false),
+            ("addon:x", false, false),
+        ] {
+            assert_eq!((is_addons_group(group), is_agents_group(group)), (of_addon, of_agent), "{group}");
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub(super) fn no_addon_label_violation() -> Violation {
 }
 
 pub(super) fn addon_label_violation(label: &str) -> Violation {
-    let detail = format!("it asks for an agent's name, but its label names the add-on {}", Quoted(label));
+    let detail = format!("it does not ask for an add-on's name and groups, but its label names the add-on {}", Quoted(label));
     Violation::new(Code::AddonLabel, LABELS, detail)
 }
 

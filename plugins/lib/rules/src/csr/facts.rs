@@ -201,14 +201,32 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
 
     /// Whether the request is an add-on's, which other approvers decide about.
     ///
-    /// A label alone hides nothing: whoever asks for the name or the groups of a cluster's agent is judged as one.
+    /// A label hides nothing: whoever asks for the name or the groups of a cluster's agent is judged as one. Of a signer whose
+    /// certificates are identities on the hub that is whoever asks for any name or group of the hub that is no add-on's, and
+    /// whatever nobody can read.
     pub fn is_addons(&self) -> bool {
-        let Ok(content) = &self.content else { return self.addon_label.is_some() };
-        if self.agents().next().is_some() || texts(content.organizations).any(identity::is_agents_group) {
+        let is_for_hub = self.is_for_hub();
+        match &self.content {
+            Err(_) if !is_for_hub => return self.addon_label.is_some(),
+            Err(unreadable) if unreadable.is_nobodys() => return false,
+            _ => {}
+        }
+        let is_addon = |name: &str| matches!(Identity::of(name), Identity::AddonAgent { .. });
+        let named_otherwise = match is_for_hub {
+            true => self.common_names().any(|name| identity::has_hub_prefix(name) && !is_addon(name)),
+            false => self.agents().next().is_some(),
+        };
+        let grouped_otherwise = match is_for_hub {
+            true => {
+                self.organizations().any(|group| identity::has_hub_prefix(group) && !identity::is_addons_group(group))
+            }
+            // An add-on's own signer knows groups that are named as those of AWS identities.
+            false => self.organizations().any(identity::is_agents_group),
+        };
+        if named_otherwise || grouped_otherwise {
             return false;
         }
-        let is_addon = |name: &S| matches!(Identity::of(name.as_ref()), Identity::AddonAgent { .. });
-        let all_addons = !content.common_names.is_empty() && content.common_names.iter().all(is_addon);
+        let all_addons = self.common_names().next().is_some() && self.common_names().all(is_addon);
         all_addons || self.addon_label.is_some()
     }
 

@@ -492,8 +492,9 @@ mod tests {
     fn signers_of_the_hub_and_of_kubernetes_are_no_addons_own() {
         let names = [Code::CommonName, Code::ForeignOrganization];
         let form = [Code::SubjectAttributes];
-        let by_hub = Csr { signer: API_SIGNER, ..CLUSTER_PROXY };
-        assert_eq!(codes(&by_hub, Some(true)), [&form[..], &names].concat());
+        // The group has the rights of the agents of a cluster that is called so.
+        let by_hub = codes(&Csr { signer: API_SIGNER, ..CLUSTER_PROXY }, Some(true));
+        assert!(names.iter().chain(&form).chain(&[Code::AddonLabel]).all(|code| by_hub.contains(code)), "{by_hub:?}");
         for signer in ["kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/x", ""] {
             let request = Csr { signer, ..CLUSTER_PROXY };
             assert_eq!(codes(&request, Some(true)), [&form[..], &names, &[Code::Signer]].concat(), "{signer}");
@@ -536,7 +537,8 @@ mod tests {
         // The label of an add-on does not hide it.
         let organizations = &["open-cluster-management:c2"];
         let hidden = Csr { content: Ok(Content { organizations, ..ADDON.content.unwrap() }), ..ADDON };
-        assert_eq!(codes(&hidden, Some(true)), [Code::ForeignOrganization]);
+        let found = codes(&hidden, Some(true));
+        assert!(found.contains(&Code::AddonLabel) && found.contains(&Code::ForeignOrganization), "{found:?}");
     }
 
     #[test]
@@ -545,6 +547,47 @@ mod tests {
         let groups =
             Csr { addon_label: Some("x"), ..named(&["system:open-cluster-management:cluster:c1:addon:x:agent:y"]) };
         assert_eq!(codes(&groups, Some(true)), [Code::AddonLabel, Code::CommonName], "it asks for an agent's groups");
+    }
+
+    #[test]
+    fn what_is_an_addons_says_the_content() {
+        let content = |common_names: &'static [&'static str], organizations: &'static [&'static str]| Csr {
+            content: Ok(Content { common_names, organizations, ..ADDON.content.unwrap() }),
+            ..ADDON
+        };
+        let unread = |common_names: &'static [&'static str], organizations: &'static [&'static str]| Csr {
+            content: Err(Unreadable { why: "no PEM", common_names, organizations }),
+            ..ADDON
+        };
+        const ADDON_NAMES: &[&str] = &["system:open-cluster-management:cluster:c1:addon:x:agent:y"];
+        const ADDON_GROUPS: &[&str] = &["system:open-cluster-management:addon:x", "system:authenticated"];
+        let unlabelled = |request: Sample| Csr { addon_label: None, ..request };
+        for addon in [
+            ADDON,
+            unlabelled(ADDON),
+            content(ADDON_NAMES, ADDON_GROUPS),
+            content(&["a name of its own"], &["a group of its own"]),
+            unread(ADDON_NAMES, ADDON_GROUPS),
+            unlabelled(unread(ADDON_NAMES, ADDON_GROUPS)),
+            CLUSTER_PROXY,
+            Csr { content: Err(Unreadable::of("no PEM")), ..CLUSTER_PROXY },
+        ] {
+            assert!(addon.is_addons(), "{addon:?}");
+        }
+        for hidden in [
+            unread(&[], &[]),
+            unread(&["system:open-cluster-management:c1:a1"], &[]),
+            unread(ADDON_NAMES, &["system:open-cluster-management:c1"]),
+            content(&["eva"], &["open-cluster-management:c2"]),
+            content(&["eva"], &["system:open-cluster-management:c2"]),
+            content(&["system:open-cluster-management:c1"], &[]),
+            content(&["open-cluster-management:c1"], &[]),
+            content(&["eva"], &["system:open-cluster-management:c1:x"]),
+            Csr { signer: API_SIGNER, ..CLUSTER_PROXY },
+        ] {
+            assert!(!hidden.is_addons() && super::super::about(&hidden).is_err(), "{hidden:?}");
+        }
+        assert_eq!(codes(&unread(ADDON_NAMES, ADDON_GROUPS), Some(true)), [Code::Unreadable]);
     }
 
     #[test]
