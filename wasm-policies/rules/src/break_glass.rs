@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use ocm_policy_abi::{Csr, Operation, Request};
-use ocm_rules::csr::{API_SIGNER, GRPC_SIGNER};
-use ocm_rules::identity::{Identity, cluster_of_group};
+use ocm_rules::csr::Asked;
 use serde_json::Value;
 
 use crate::review::{asked_by, cluster_of, clusters_of_csr};
@@ -61,22 +60,22 @@ pub fn break_glass_approval<'a>(
     approvals.into_iter().filter(counts).max_by_key(|approval| approval["expires"].as_i64())
 }
 
-/// Whether somebody who had none of the cluster was given a certificate with the rights of its agent on the hub, by its name or
-/// by its groups. One that cannot be read here, a signer may have read.
+/// Whether somebody who had none of the cluster was given a certificate with the rights of its agent on the hub.
 fn is_given(csr: &Csr<'_>, cluster: &str) -> bool {
-    let is_agents = |identity: Identity<'_>| matches!(identity, Identity::Agent { cluster: of, .. } if of == cluster);
-    let has_rights = csr.unreadable.is_some()
-        || csr.common_names.iter().any(|name| is_agents(Identity::of(name)))
-        || csr.organizations.iter().any(|group| cluster_of_group(group) == Some(cluster));
-    matches!(&*csr.state, "Approved" | "Issued")
-        && matches!(&*csr.signer, API_SIGNER | GRPC_SIGNER)
-        && has_rights
-        && Identity::of(asked_by(csr)).cluster() != Some(cluster)
+    let asked = Asked {
+        signer: &csr.signer,
+        asked_by: asked_by(csr),
+        is_readable: csr.unreadable.is_none(),
+        common_names: &csr.common_names,
+        organizations: &csr.organizations,
+    };
+    matches!(&*csr.state, "Approved" | "Issued") && asked.lets_into(cluster)
 }
 
 #[cfg(test)]
 mod tests {
     use ocm_policy_abi::{Cluster, Requester};
+    use ocm_rules::csr::API_SIGNER;
     use serde_json::json;
 
     use super::*;
@@ -187,6 +186,7 @@ mod tests {
             (vec![other("Denied")], true),
             (vec![agent("Issued"), of_another, renewal], true),
             (vec![agent("Issued"), second_name], false),
+            (vec![agent("Issued"), asked("system:open-cluster-management:c2:a", "Issued")], false),
             (vec![by_groups], false),
             (vec![unreadable], false),
             // What another signer gives is no identity on the hub.

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use ocm_policy_sdk::rules::csr::Asked;
 use ocm_policy_sdk::serde_json::{self, Value};
 use ocm_policy_sdk::{
-    Answer, Edit, EditGrant, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Stage, allow, deny, hold,
-    hub, manifest, no_opinion,
+    Answer, Edit, EditGrant, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Row, Stage, allow, deny,
+    hold, hub, manifest, no_opinion,
 };
 use serde::Deserialize;
 
@@ -41,8 +42,11 @@ struct Entry {
 }
 
 const TABLE: &str = "inventory";
-/// The certificate requests of the cluster.
+/// The certificate requests that name the cluster, by whatever means.
 const REQUESTS: &str = "requests";
+/// Of a certificate request, in the order of [`Granted::read`].
+const REQUEST_FIELDS: [&str; 7] =
+    ["/state", "/askedBy", "/spkiSha256", "/signer", "/unreadable", "/commonNames", "/organizations"];
 
 impl Policy for Inventory {
     type Settings = Self;
@@ -55,7 +59,7 @@ impl Policy for Inventory {
         manifest("inventory", env!("CARGO_PKG_VERSION"), "Lets in clusters that stand in an inventory, as it says")
             .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Request, Operation::Approve])
             .needs_of_cluster(TABLE, source, "/metadata/name", &["/value"])
-            .needs_of_cluster(REQUESTS, EvidenceSource::Csrs, "/cluster", &["/state", "/askedBy", "/spkiSha256"])
+            .needs_of_cluster(REQUESTS, EvidenceSource::Csrs, "/clusters", &REQUEST_FIELDS)
             .may_edit(EditGrant::Label { key: "*".to_owned() })
             .may_edit(EditGrant::ClusterSet)
             .gives_codes(hub::CLUSTER_CODES)
@@ -103,7 +107,7 @@ impl Inventory {
             };
         };
         match read(row.values.first()) {
-            Ok(entry) => match wrong(request, &entry) {
+            Ok(entry) => match wrong(request, name, &entry) {
                 None => self.give(request, &entry),
                 Some(answer) => answer,
             },
@@ -132,10 +136,10 @@ impl Inventory {
 }
 
 /// What is not as the inventory says.
-fn wrong(request: &Request<'_>, entry: &Entry) -> Option<Answer> {
+fn wrong(request: &Request<'_>, name: &str, entry: &Entry) -> Option<Answer> {
     let key = entry.spki_sha256.as_deref().map(|key| key.strip_prefix("sha256:").unwrap_or(key));
     if request.operation() == Operation::Accept && request.csr().is_none() {
-        return wrong_approval(request, entry.requester.as_deref(), key);
+        return wrong_approval(request, name, entry.requester.as_deref(), key);
     }
     if entry.requester.as_deref().is_some_and(|expected| expected != hub::asking_user(request)) {
         return Some(deny("RequesterUnexpected", "the inventory expects another requester").at("username"));
@@ -156,7 +160,7 @@ fn wrong(request: &Request<'_>, entry: &Entry) -> Option<Answer> {
 
 /// Whoever accepts a cluster shows neither who asked for its certificate nor with which key, and each request is judged when
 /// it is approved. What was approved already, by others or before this policy, would come in with the acceptance.
-fn wrong_approval(request: &Request<'_>, requester: Option<&str>, key: Option<&str>) -> Option<Answer> {
+fn wrong_approval(request: &Request<'_>, name: &str, requester: Option<&str>, key: Option<&str>) -> Option<Answer> {
     if requester.is_none() && key.is_none() {
         return None;
     }
@@ -165,24 +169,59 @@ fn wrong_approval(request: &Request<'_>, requester: Option<&str>, key: Option<&s
         return Some(hold("RequestsUnknown", why).again_in(60));
     };
     for row in &table.rows {
-        let ([state, asked_by, shown], true) = (&row.values[..], row.complete) else {
+        let Some(granted) = Granted::read(row) else {
             return Some(hold("RequestsUnknown", "a certificate request of the cluster cannot be read").again_in(60));
         };
-        let asked_by = asked_by.as_str().unwrap_or_default();
-        // Renewals, and what the agent asks for its add-ons, come with a certificate that the hub gave before.
-        let is_granted = matches!(state.as_str(), Some("Approved" | "Issued"));
-        if !is_granted || hub::cluster_of_agent(asked_by).is_some() {
+        if !granted.lets_into(name) {
             continue;
         }
-        if requester.is_some_and(|expected| expected != asked_by) {
+        if requester.is_some_and(|expected| expected != granted.asked_by) {
             let why = "a certificate was approved for another requester than the inventory expects";
             return Some(deny("RequesterUnexpected", why));
         }
-        if key.is_some_and(|key| !shown.as_str().is_some_and(|shown| shown.eq_ignore_ascii_case(key))) {
+        if key.is_some_and(|key| !granted.key.is_some_and(|shown| shown.eq_ignore_ascii_case(key))) {
             return Some(deny("KeyUnexpected", "a certificate was approved for another key than the inventory names"));
         }
     }
     None
+}
+
+/// A certificate request as the hub tells of it.
+struct Granted<'r> {
+    state: &'r str,
+    asked_by: &'r str,
+    key: Option<&'r str>,
+    signer: &'r str,
+    is_readable: bool,
+    common_names: Vec<&'r str>,
+    organizations: Vec<&'r str>,
+}
+
+impl<'r> Granted<'r> {
+    fn read(row: &'r Row<'_>) -> Option<Self> {
+        let [state, asked_by, key, signer, unreadable, common_names, organizations] = &row.values[..] else {
+            return None;
+        };
+        let text = |value: &'r Value| value.as_str().unwrap_or_default();
+        let texts = |value: &'r Value| value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        row.complete.then(|| Self {
+            state: text(state),
+            asked_by: text(asked_by),
+            key: key.as_str(),
+            signer: text(signer),
+            is_readable: unreadable.is_null(),
+            common_names: texts(common_names),
+            organizations: texts(organizations),
+        })
+    }
+
+    /// Whether it was approved, and its certificate gives the rights of the cluster's agent to somebody who had none of it.
+    fn lets_into(&self, cluster: &str) -> bool {
+        let Self { signer, asked_by, is_readable, .. } = *self;
+        let (common_names, organizations) = (&self.common_names[..], &self.organizations[..]);
+        let asked = Asked { signer, asked_by, is_readable, common_names, organizations };
+        matches!(self.state, "Approved" | "Issued") && asked.lets_into(cluster)
+    }
 }
 
 /// Entries are JSON, as a text or as an object; an empty text says only that the name is known.

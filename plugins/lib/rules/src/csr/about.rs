@@ -88,7 +88,8 @@ pub(super) fn no_addon_label_violation() -> Violation {
 }
 
 pub(super) fn addon_label_violation(label: &str) -> Violation {
-    let detail = format!("it does not ask for an add-on's name and groups, but its label names the add-on {}", Quoted(label));
+    let detail =
+        format!("it does not ask for an add-on's name and groups, but its label names the add-on {}", Quoted(label));
     Violation::new(Code::AddonLabel, LABELS, detail)
 }
 
@@ -105,7 +106,7 @@ impl<S: AsRef<str>> Csr<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::super::samples::{ADDON, CLUSTER_PROXY, FIRST, OTHER, RENEWAL, named};
-    use super::super::{API_SIGNER, Unreadable};
+    use super::super::{API_SIGNER, Asked, Unreadable};
     use super::*;
 
     #[test]
@@ -165,6 +166,29 @@ mod tests {
         ] {
             assert!(about(&unclear).is_err(), "{unclear:?}");
         }
+    }
+
+    #[test]
+    fn a_certificate_lets_somebody_in_who_had_no_rights_of_the_cluster() {
+        let names = &["system:open-cluster-management:c1:a1"];
+        let none: &[&str] = &[];
+        let asked =
+            Asked { signer: API_SIGNER, asked_by: "eve", is_readable: true, common_names: names, organizations: none };
+        assert!(asked.lets_into("c1") && !asked.lets_into("c10"));
+        for (asked_by, expected) in [
+            ("system:open-cluster-management:c1:a1", false),
+            ("system:open-cluster-management:cluster:c1:addon:x:agent:y", false),
+            ("system:open-cluster-management:c2:a1", true),
+            ("system:open-cluster-management:c1", true),
+        ] {
+            assert_eq!(Asked { asked_by, ..asked }.lets_into("c1"), expected, "{asked_by}");
+        }
+        let two = &["system:open-cluster-management:c2:a1", "system:open-cluster-management:c1:a1"];
+        let by = |common_names, organizations| Asked { common_names, organizations, ..asked }.lets_into("c1");
+        assert!(by(&["eve"], &["open-cluster-management:c1"]) && by(two, none));
+        assert!(!by(&["eve"], &["devs"]) && !by(&[], none));
+        assert!(Asked { is_readable: false, common_names: none, ..asked }.lets_into("c1"));
+        assert!(!Asked { signer: "example.com/s", is_readable: false, ..asked }.lets_into("c1"));
     }
 
     #[test]

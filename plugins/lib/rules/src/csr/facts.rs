@@ -183,11 +183,13 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
     /// Whether a certificate of the request may have the rights of an agent of `cluster` on the hub, by its name or by its
     /// groups. What cannot be read here, a signer may have read.
     pub fn may_act_for(&self, cluster: &str) -> bool {
-        let by_groups = |content: &Content<'_, S>| {
-            texts(content.organizations).any(|group| identity::cluster_of_group(group) == Some(cluster))
+        let (common_names, organizations) = match &self.content {
+            Ok(content) => (content.common_names, content.organizations),
+            Err(unreadable) => (unreadable.common_names, unreadable.organizations),
         };
-        self.is_for_hub()
-            && self.content.as_ref().map_or(true, |content| self.names_agent_of(cluster) || by_groups(content))
+        let is_readable = self.content.is_ok();
+        let asked = Asked { signer: self.signer, asked_by: self.asked_by(), is_readable, common_names, organizations };
+        asked.may_act_for(cluster)
     }
 
     /// The clusters for whose agents' names the request asks, whatever its label says.
@@ -296,6 +298,46 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
             Identity::Agent { cluster, agent } => Some((cluster, agent)),
             _ => None,
         })
+    }
+}
+
+/// What of a request tells whom it lets in once it is approved.
+#[derive(Debug)]
+pub struct Asked<'a, S> {
+    /// `spec.signerName`.
+    pub signer: &'a str,
+    /// Who asked; behind the hub's gRPC server, and there only, the user that it names.
+    pub asked_by: &'a str,
+    /// Whether what it asks for can be read.
+    pub is_readable: bool,
+    /// Every common name of the subject.
+    pub common_names: &'a [S],
+    /// Every organization of the subject.
+    pub organizations: &'a [S],
+}
+
+impl<S> Clone for Asked<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Asked<'_, S> {}
+
+impl<S: AsRef<str>> Asked<'_, S> {
+    /// Whether its certificate may have the rights of an agent of `cluster` on the hub, as [`Csr::may_act_for`] says.
+    fn may_act_for(&self, cluster: &str) -> bool {
+        let is_agents = |name: &str| matches!(Identity::of(name), Identity::Agent { cluster: of, .. } if of == cluster);
+        let has_rights = !self.is_readable
+            || texts(self.common_names).any(is_agents)
+            || texts(self.organizations).any(|group| identity::cluster_of_group(group) == Some(cluster));
+        matches!(self.signer, API_SIGNER | GRPC_SIGNER) && has_rights
+    }
+
+    /// Whether its certificate may give the rights of an agent of `cluster` to somebody who had none of the cluster. Its own
+    /// agents, those of add-ons among them, ask with a certificate that the hub gave before; those of another cluster do not.
+    pub fn lets_into(&self, cluster: &str) -> bool {
+        self.may_act_for(cluster) && Identity::of(self.asked_by).cluster() != Some(cluster)
     }
 }
 

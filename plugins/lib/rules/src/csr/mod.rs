@@ -14,6 +14,6 @@ pub(crate) mod samples;
 
 pub use about::{About, about};
 pub use facts::{
-    ADDON_NAME, API_SIGNER, CLUSTER_NAME, CSR_USER, Content, Csr, GRPC_SIGNER, Key, Signature, Unreadable,
+    ADDON_NAME, API_SIGNER, Asked, CLUSTER_NAME, CSR_USER, Content, Csr, GRPC_SIGNER, Key, Signature, Unreadable,
 };
 pub use rules::{Judgement, Kind, Settings, YEAR, first_certificate, judge};
