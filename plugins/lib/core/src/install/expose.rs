@@ -6,7 +6,7 @@ use ocm_api::Manifest;
 use ocm_api::names::namespaces;
 use serde_json::{Value, json};
 
-use super::{GrpcExposure, Options, OptionsError};
+use super::{Driver, GrpcExposure, Options, OptionsError};
 use crate::grpc::{self, Address, NODE_PORT, PORT, PORT_ANNOTATION, USUAL_PORT};
 
 /// Host and port that were typed for the gRPC server.
@@ -37,9 +37,14 @@ pub(super) fn port(options: &Options, live: Option<&Value>) -> Result<Option<u16
 
 /// The hub's namespace, which the operator would make later, and the Service in it. Both go when the operator removes the
 /// hub. None where nothing was typed, or the operator's own Service has a load balancer.
-pub(super) fn objects(hub: &str, options: &Options, manager: &Value, port: Option<u16>) -> Option<[Manifest; 2]> {
+pub(super) fn objects(
+    hub: &str,
+    options: &Options,
+    (manager, live): (&Value, Option<&Value>),
+    port: Option<u16>,
+) -> Option<[Manifest; 2]> {
     let exposure = options.expose_grpc?;
-    if exposure == GrpcExposure::LoadBalancer && is_balanced(manager) {
+    if exposure == GrpcExposure::LoadBalancer && is_balanced(manager, live) {
         return None;
     }
     let mut entry = json!({"name": "grpc", "protocol": "TCP", "port": USUAL_PORT, "targetPort": PORT});
@@ -64,17 +69,31 @@ pub(super) fn objects(hub: &str, options: &Options, manager: &Value, port: Optio
     ])
 }
 
-/// Whether a ClusterManager has the operator make a Service with a load balancer.
-fn is_balanced(manager: &Value) -> bool {
-    let exposures = manager.pointer("/spec/serverConfiguration/endpointsExposure").and_then(Value::as_array);
-    let first = exposures.into_iter().flatten().find(|one| one["protocol"] == "grpc");
+/// Our Service, by its name alone, where a ClusterManager leads no agent to it any more: none registers over gRPC, or the operator's
+/// own Service has a load balancer.
+pub(super) fn unneeded(hub: &str, manager: &Value, live: Option<&Value>) -> Option<Manifest> {
+    let drivers = manager.pointer("/spec/registrationConfiguration/registrationDrivers").and_then(Value::as_array);
+    let is_on = drivers.into_iter().flatten().any(|entry| entry["authType"] == Driver::Grpc.word());
+    let meta = ObjectMeta {
+        namespace: Some(namespaces::HUB.to_owned()),
+        name: Some(grpc::exposed_service(hub)),
+        ..ObjectMeta::default()
+    };
+    (!is_on || is_balanced(manager, live)).then(|| Manifest::with::<Service>(&meta, Value::Null))
+}
+
+/// Whether a ClusterManager has the operator make a Service with a load balancer. What it does not say is as on the live one.
+fn is_balanced(manager: &Value, live: Option<&Value>) -> bool {
+    let exposures = |manager: &Value| manager.pointer("/spec/serverConfiguration/endpointsExposure").cloned();
+    let exposures = exposures(manager).or_else(|| exposures(live?)).unwrap_or_default();
+    let first = exposures.as_array().into_iter().flatten().find(|one| one["protocol"] == "grpc");
     first.is_some_and(|one| one.pointer("/grpc/type").and_then(Value::as_str) == Some("loadBalancer"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{Driver, DriverSetting, GrpcEndpoint, Live, plan};
+    use crate::install::{DriverSetting, GrpcEndpoint, Live, plan};
 
     fn options(server: Option<&str>, expose: Option<GrpcExposure>) -> Options {
         Options {
@@ -150,6 +169,10 @@ mod tests {
         let (manager, service) = found(&options(None, balancer), &Live::default());
         assert_eq!(manager.pointer(EXPOSURE).unwrap(), &json!({"type": "loadBalancer"}));
         assert_eq!(service, None, "the operator makes it");
+        let live = Live { cluster_manager: Some(manager), ..Live::default() };
+        for again in [options(None, balancer), Options { expose_grpc: balancer, ..Options::default() }] {
+            assert_eq!(found(&again, &live).1, None, "it has made it");
+        }
         let (manager, service) = found(&options(Some("hub.example"), balancer), &Live::default());
         assert_eq!(manager.pointer(EXPOSURE).unwrap()["type"], "hostname");
         let service = service.unwrap();
@@ -158,6 +181,29 @@ mod tests {
         let typed =
             Options { grpc_endpoint: Some(GrpcEndpoint::LoadBalancer), ..options(Some("hub.example"), balancer) };
         assert_eq!(found(&typed, &Live::default()).1, None);
+    }
+
+    #[test]
+    fn a_service_that_no_agent_is_led_to_is_told() {
+        let node = options(Some("10.0.0.1"), Some(GrpcExposure::NodePort));
+        let (manager, service) = found(&node, &Live::default());
+        let live = Live { cluster_manager: Some(manager), ..Live::default() };
+        let unneeded = |options: &Options, live: &Live| plan(options, live).unwrap().unneeded;
+        for needed in [&node, &Options::default()] {
+            assert_eq!(unneeded(needed, &live), None, "{needed:?}");
+        }
+        let balanced = options(None, Some(GrpcExposure::LoadBalancer));
+        let balanced = Options { grpc_endpoint: Some(GrpcEndpoint::LoadBalancer), ..balanced };
+        let without = Options { registration_drivers: Some(vec![Driver::Csr]), ..Options::default() };
+        for left in [&balanced, &without] {
+            let told = unneeded(left, &live).unwrap();
+            assert_eq!(told.name(), service.as_ref().unwrap()["metadata"]["name"], "{left:?}");
+            assert_eq!(told.namespace(), Some(namespaces::HUB));
+            assert_eq!(unneeded(left, &Live::default()), None, "a new hub has none");
+        }
+        // With another load balancer the Service is that.
+        let other = options(Some("hub.example"), Some(GrpcExposure::LoadBalancer));
+        assert_eq!(unneeded(&other, &live), None);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Installation {
     pub plan: Plan,
     /// What is to be applied on the hub itself, where that is another cluster.
     pub on_hub: Option<Plan>,
+    /// A Service of ours that exposed the gRPC server, and to which no agent is led any more; it may be there.
+    pub unneeded: Option<Manifest>,
     /// Name of the ClusterManager.
     pub hub: String,
     /// The release that the hub runs afterwards; none if its images name none, or several.
@@ -88,7 +90,9 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
         )?;
     }
     let port = expose::port(options, live.cluster_manager.as_ref())?;
-    let exposed = expose::objects(&hub, options, &cluster_manager, port);
+    let exposed = expose::objects(&hub, options, (&cluster_manager, live.cluster_manager.as_ref()), port);
+    let is_left = live.cluster_manager.is_some() && exposed.is_none() && !is_hosted;
+    let unneeded = is_left.then(|| expose::unneeded(&hub, &cluster_manager, live.cluster_manager.as_ref())).flatten();
     let mut manager = Manifest::of(&ocm_api::ClusterManager::new(&hub, Default::default()));
     *manager.body_mut() = cluster_manager;
 
@@ -123,7 +127,7 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     ]);
     let on_hub = is_hosted.then(|| hosted::on_hub(options));
     let bundle = chosen.after().filter(|_| options.bundle.is_some() || !running.is_mixed());
-    Ok(Installation { plan, on_hub, hub, bundle, notes, warnings })
+    Ok(Installation { plan, on_hub, unneeded, hub, bundle, notes, warnings })
 }
 
 fn name_of(object: &Value) -> Option<&str> {

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use ocm_api::Manifest;
 use ocm_core::install::{self, HubMode, Installation, Live, Options, OptionsError};
 use ocm_core::plan::{Applied, Mode};
-use ocm_core::{Event, Failure, Narrator, Plan, Reason};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, reconcile};
 use ocm_kube::{Cluster, access, apply};
 
 use super::error::InstallError;
@@ -177,8 +178,23 @@ async fn prepare<'a>(
             installation.warnings.push(warning);
         }
     }
+    installation.warnings.extend(still_there(cluster, installation.unneeded.as_ref()).await);
     tell_about(&installation, narrator);
     Ok((installation, found))
+}
+
+/// Says that a Service of ours is there which is not needed any more. Who may not read it has not made it.
+async fn still_there(cluster: &Cluster, unneeded: Option<&Manifest>) -> Option<String> {
+    let service = unneeded?;
+    let found = apply::read(cluster, service).await.ok().flatten()?;
+    let name = service.name();
+    let space = service.namespace().unwrap_or_default();
+    (!reconcile::owned_by_us(&found).is_null()).then(|| {
+        format!(
+            "Service {space}/{name} stays, by which agents reached the gRPC server, although none is led to it any more; to \
+             delete it: kubectl delete service -n {space} {name}"
+        )
+    })
 }
 
 /// The ARN of a cluster, where its context is one: the tools of AWS name it so.
