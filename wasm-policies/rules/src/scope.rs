@@ -1,5 +1,7 @@
 //! Which requests a policy is asked about, as its administrator narrowed it.
 
+use std::cell::Cell;
+
 use ocm_api::policy::{HubPolicySpec, MatchCondition, PolicyMatch, PolicyOperation};
 use ocm_policy_abi::{Cluster, Operation, Request};
 use serde_json::json;
@@ -69,10 +71,18 @@ impl Scope {
     }
 }
 
-/// Whether a cluster is selected as it was or as it is to be; one leaves a selection under the eyes of the policy.
+/// Whether a cluster is selected as it was or as it is to be; one leaves a selection under the eyes of the policy. A label that
+/// may have been left out may be any.
 fn selects(selector: &Selector, request: &Request<'_>) -> bool {
     let selected = |cluster: &Cluster<'_>| {
-        selector.matches(|key| cluster.labels.iter().find(|(known, _)| *known == key).map(|(_, value)| value.as_str()))
+        let is_cut = cluster.truncated.iter().any(|member| *member == "labels");
+        let unknown = Cell::new(false);
+        let label = |key: &str| {
+            let found = cluster.labels.iter().find(|(known, _)| *known == key).map(|(_, value)| value.as_str());
+            unknown.set(unknown.get() || (is_cut && found.is_none()));
+            found
+        };
+        selector.matches(label) || unknown.get()
     };
     let mut shown = [request.cluster.as_ref(), request.previous.as_ref()].into_iter().flatten().peekable();
     shown.peek().is_none() || shown.any(selected)
@@ -111,6 +121,18 @@ mod tests {
         request(
             json!({"operation": "approve", "csr": {"signer": signer, "requester": {"username": "u", "groups": []}}}),
         )
+    }
+
+    #[test]
+    fn a_label_that_may_have_been_left_out_hides_no_cluster_from_a_policy() {
+        let prod = scope(json!({"match": {"clusterSelector": {"matchLabels": {"env": "prod"}}}}));
+        let cut = |labels: Value| {
+            let mut request = cluster("create", labels, None);
+            request.cluster.as_mut().unwrap().truncated = vec!["labels".into()];
+            prod.covers(&request)
+        };
+        assert!(cut(json!({})) && cut(json!({"env": "prod"})) && !cut(json!({"env": "dev"})));
+        assert!(!prod.covers(&cluster("create", json!({}), None)));
     }
 
     #[test]

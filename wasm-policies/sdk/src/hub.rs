@@ -1,13 +1,13 @@
 //! What policies know of hubs: which cluster a request is about, and who stands behind it. The rules are those of
 //! `ocm-rules`, which the commands judge by as well; here the request becomes the facts that they are about.
 
-use ocm_policy_abi::{Cluster, Csr, Requester, Signature, Text};
+use ocm_policy_abi::{Cluster, Csr, Operation, Requester, Signature, Text};
 use ocm_rules::cluster;
 use ocm_rules::csr::{self, About};
 use ocm_rules::identity::{self, CREDENTIAL_ID, Identity};
 use ocm_rules::{Code, Violation, name};
 
-use crate::{Answer, Request, deny};
+use crate::{Answer, Request, deny, hold};
 
 pub use ocm_rules::cluster::{CLUSTER_SET, DEFAULT_SET};
 pub use ocm_rules::csr::{ADDON_NAME, CLUSTER_NAME, CSR_USER};
@@ -215,6 +215,38 @@ pub fn cluster_set<'c>(cluster: &'c Cluster<'_>) -> Option<&'c str> {
     cluster.labels.get(CLUSTER_SET).map(|set| &**set).filter(|set| !set.is_empty())
 }
 
+/// The answer of a policy that looks at labels, annotations or another member of the cluster of which something was left out, as
+/// `truncated` says: what it does not find may be there. `key` is the label or the annotation that it looks for; without one it
+/// looks at all of them. None: it sees what it looks at.
+///
+/// None also for updates of a cluster that had too much before, of its status, or by a service account: whoever inflates a cluster
+/// is refused, and keeps neither the hub's controllers nor others from writing to it afterwards.
+pub fn left_out(request: &Request<'_>, member: &str, key: Option<&str>) -> Option<Answer> {
+    let is_cut = |cluster: &Cluster<'_>| cluster.truncated.iter().any(|cut| cut == member);
+    let cluster = request.cluster().filter(|cluster| is_cut(cluster))?;
+    let (entries, field) = match member {
+        "labels" => (Some(&cluster.labels), "metadata.labels"),
+        "annotations" => (Some(&cluster.annotations), "metadata.annotations"),
+        other => (None, other),
+    };
+    let is_found = key.zip(entries).is_some_and(|(key, entries)| entries.contains(key));
+    let counts = match request.operation() {
+        Operation::Create | Operation::Join | Operation::Accept => true,
+        Operation::Update => {
+            !is_subresource(request) && !request.previous().is_some_and(is_cut) && !is_controller(request.requester())
+        }
+        _ => false,
+    };
+    let said = || format!("the cluster has more {member} than policies are shown, and what was left out may count");
+    (counts && !is_found).then(|| hold(Code::EvidenceIncomplete.word(), said()).at(field))
+}
+
+/// Whether this is a service account, and none by which clusters register or agents write.
+fn is_controller(requester: &Requester<'_>) -> bool {
+    let user = &*requester.username;
+    service_account(user).is_some() && lacks(requester).is_none() && ![BOOTSTRAP_USER, GRPC_SERVER].contains(&user)
+}
+
 /// Whether this requester may ask for a cluster's first certificate: the bootstrap service account, a bootstrap token
 /// of the right group, or one of these users.
 pub fn bootstraps(requester: &Requester<'_>, users: &[String]) -> bool {
@@ -260,6 +292,8 @@ pub fn is_dns_label(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ocm_policy_abi as abi;
+
     use super::*;
 
     #[test]
@@ -277,6 +311,39 @@ mod tests {
         assert_eq!(cluster_of_agent("system:open-cluster-management:c1:a1"), Some("c1"));
         // An agent of a cluster with this name is no add-on of a cluster that is named as the agent.
         assert_eq!(cluster_of_agent("system:open-cluster-management:cluster:a1"), Some("cluster"));
+    }
+
+    #[test]
+    fn what_was_left_out_is_missed_by_whoever_looks_for_it_unless_a_cluster_only_stays_as_it_was() {
+        let cut = || Cluster {
+            labels: [("env", "prod")].into_iter().map(|(key, value)| (key, Text::from(value))).collect(),
+            truncated: vec!["labels".into()],
+            ..Cluster::default()
+        };
+        let by = |user: &'static str| Requester { username: user.into(), ..Requester::default() };
+        let misses = |request: abi::Request<'_>, member: &str, key| left_out(&request.into(), member, key).is_some();
+        let asked = |operation, user| abi::Request { cluster: Some(cut()), ..abi::Request::new(operation, by(user)) };
+        for operation in Operation::ALL {
+            let expected =
+                matches!(operation, Operation::Create | Operation::Join | Operation::Accept | Operation::Update);
+            assert_eq!(misses(asked(operation, "eve"), "labels", Some("z")), expected, "{operation:?}");
+            assert_eq!(misses(asked(operation, "eve"), "labels", None), expected, "{operation:?}");
+            assert!(!misses(asked(operation, "eve"), "labels", Some("env")), "it is there");
+            assert!(!misses(asked(operation, "eve"), "annotations", None), "they are all there");
+        }
+        let update = |user| asked(Operation::Update, user);
+        let stays = abi::Request { previous: Some(cut()), ..update("eve") };
+        let status = abi::Resource { subresource: Some("status".into()), ..abi::Resource::default() };
+        assert!(!misses(stays, "labels", None));
+        assert!(!misses(abi::Request { resource: Some(status), ..update("eve") }, "labels", None));
+        let mut controller = update("system:serviceaccount:hub:controller");
+        assert!(misses(controller.clone(), "labels", None), "somebody acts as it");
+        controller.requester.uid = Some("u".into());
+        controller.requester.groups = vec!["system:serviceaccounts".into(), "system:serviceaccounts:hub".into()];
+        assert!(!misses(controller.clone(), "labels", None));
+        controller.requester.username = GRPC_SERVER.into();
+        controller.requester.groups[1] = "system:serviceaccounts:open-cluster-management-hub".into();
+        assert!(misses(controller, "labels", None), "agents write by it");
     }
 
     #[test]

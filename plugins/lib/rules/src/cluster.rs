@@ -1,7 +1,7 @@
 //! Managed clusters: what a name, a creation and a change may bring (rules M1 to M5).
 
 use crate::code::{Quoted, quoted};
-use crate::{Code, Violation, glob, name};
+use crate::{Code, Violation, aws, glob, name};
 
 /// Label of a ManagedCluster: the set that it is in.
 pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
@@ -18,6 +18,11 @@ pub const ACCEPTED_BY_HUB: &str = "open-cluster-management.io/automatically-acce
 /// The value of [`ACCEPTED_BY_HUB`] by which the policy controller holds a ManagedCluster: the hub accepts none by itself
 /// that has the annotation, whatever it says.
 pub const HELD: &str = "held-by-policy.kubectl-ocm.dev";
+
+/// Annotation of a ManagedCluster: the credential that registered it, as the policy `name-claim` notes it.
+pub const CREATOR: &str = "kubectl-ocm/creator-credential";
+/// Labels and annotations of a ManagedCluster by which the hub and the policies that come along decide.
+pub const TELLING: [&str; 5] = [CLUSTER_SET, ACCEPTED_BY_HUB, CREATOR, aws::CLUSTER_ARN, aws::ROLE_SUFFIX];
 
 /// Whether the value of [`ACCEPTED_BY_HUB`] says that the hub itself accepted a cluster.
 pub fn is_accepted_by_hub(value: Option<&str>) -> bool {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use cel::extractors::This;
 use cel::{Context, Env, ExecutionError, Program, Value};
-use ocm_policy_sdk::{Answer, ManifestBuilder, Operation, Policy, Request, allow, deny, manifest, no_opinion};
+use ocm_policy_sdk::rules::Code;
+use ocm_policy_sdk::{Answer, ManifestBuilder, Operation, Policy, Request, allow, deny, hub, manifest, no_opinion};
 use regex_lite::Regex;
 use serde::Deserialize;
 
@@ -57,6 +58,18 @@ pub struct Cel {
 struct Compiled {
     rule: Rule,
     program: Program,
+    /// What it looks at.
+    members: Members,
+}
+
+impl Compiled {
+    /// Why it cannot be told whether it holds: it looks at a member of the cluster of which something was left out.
+    fn left_out(&self, request: &Request<'_>) -> Option<Answer> {
+        let cut = request.cluster().map_or(&[][..], |cluster| &cluster.truncated);
+        cut.iter()
+            .filter(|member| self.members.has_part("cluster", member))
+            .find_map(|member| hub::left_out(request, member, None))
+    }
 }
 
 impl Policy for Cel {
@@ -74,6 +87,7 @@ impl Policy for Cel {
             ])
             .gives("RuleViolated", "A rule does not hold")
             .gives("RuleFailed", "Whether a rule holds cannot be told")
+            .gives_codes([Code::EvidenceIncomplete])
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -104,7 +118,9 @@ impl Policy for Cel {
                         format!("the expression of the rule {name} names {unknown:?}: nothing but {REQUEST} is known")
                     }));
                     members.add(program.expression(), REQUEST);
-                    compiled.push(Compiled { rule, program });
+                    let mut own = Members::default();
+                    own.add(program.expression(), REQUEST);
+                    compiled.push(Compiled { rule, program, members: own });
                 }
                 Err(error) => wrong.push(format!("the expression of the rule {name} cannot be read: {error}")),
             }
@@ -121,8 +137,14 @@ impl Policy for Cel {
             Ok(context) => context,
             Err(why) => return deny("RuleFailed", format!("the request cannot be shown to rules: {why}")),
         };
-        let wrong = rules.filter_map(|Compiled { rule, program }| {
+        let mut unknown = None;
+        let wrong = rules.filter_map(|compiled| {
+            let Compiled { rule, program, members: _ } = compiled;
             let Rule { name, message, .. } = rule;
+            if let Some(missed) = compiled.left_out(request) {
+                unknown.get_or_insert(missed);
+                return None;
+            }
             match program.execute(&context) {
                 Ok(Value::Bool(true)) => None,
                 Ok(Value::Bool(false)) if message.is_empty() => {
@@ -135,12 +157,11 @@ impl Policy for Cel {
             }
         });
         let mut wrong = wrong.take(16);
-        match wrong.next() {
-            None => allow(),
-            Some((code, message)) => {
-                wrong.fold(deny(code, message), |answer, (code, message)| answer.because(code, message))
-            }
-        }
+        let denied = wrong.next().map(|(code, message)| {
+            wrong.fold(deny(code, message), |answer, (code, message)| answer.because(code, message))
+        });
+        // What is seen to be wrong stays wrong.
+        denied.or(unknown).unwrap_or_else(allow)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which names an expression takes for known, and what it looks at.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 
@@ -42,8 +42,16 @@ fn of_entry<'a>(entry: &'a EntryExpr, known: &[&'a str]) -> Option<&'a str> {
 /// Which members of a variable expressions look at.
 #[derive(Debug, Default)]
 pub(crate) struct Members {
-    some: BTreeSet<String>,
+    some: BTreeMap<String, Parts>,
     /// They look at the variable as a whole.
+    all: bool,
+}
+
+/// Which parts of a member expressions look at.
+#[derive(Debug, Default)]
+struct Parts {
+    some: BTreeSet<String>,
+    /// They look at the member as a whole.
     all: bool,
 }
 
@@ -55,8 +63,12 @@ impl Members {
             Expr::Unspecified | Expr::Literal(_) => {}
             Expr::Ident(name) => self.all |= name == variable,
             Expr::Select(select) => match &select.operand.expr {
+                // `has` only tells whether it is there.
                 Expr::Ident(name) if name == variable => {
-                    self.some.insert(select.field.clone());
+                    self.some.entry(select.field.clone()).or_default().all |= !select.test
+                }
+                Expr::Select(outer) if matches!(&outer.operand.expr, Expr::Ident(name) if name == variable) => {
+                    self.some.entry(outer.field.clone()).or_default().some.insert(select.field.clone());
                 }
                 _ => within(&select.operand),
             },
@@ -74,7 +86,12 @@ impl Members {
 
     /// Whether one of them looks at this one.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.all || self.some.contains(name)
+        self.all || self.some.contains_key(name)
+    }
+
+    /// Whether one of them looks at this part of this member.
+    pub(crate) fn has_part(&self, name: &str, part: &str) -> bool {
+        self.all || self.some.get(name).is_some_and(|parts| parts.all || parts.some.contains(part))
     }
 }
 

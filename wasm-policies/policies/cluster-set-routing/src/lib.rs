@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ocm_policy_sdk::rules::Code;
 use ocm_policy_sdk::{
     Answer, Cluster, Edit, EditGrant, ManifestBuilder, Operation, Policy, Request, Stage, allow, deny, glob, hub,
     manifest, no_opinion,
@@ -44,15 +45,26 @@ impl Rule {
         self.names.iter().chain(&self.users).chain(self.labels.values()).chain(self.claims.values())
     }
 
-    fn fits(&self, request: &Request<'_>, cluster: &Cluster<'_>) -> bool {
+    /// Whether it fits; an error where it depends on what was left out.
+    fn fits(&self, request: &Request<'_>, cluster: &Cluster<'_>) -> Result<bool, Answer> {
         let any = |patterns: &[String], text: &str| patterns.is_empty() || glob::any(patterns, text);
-        let claim = |name: &str| cluster.claims.iter().find(|claim| claim.name == name).map(|claim| &*claim.value);
-        let label = |key: &str| cluster.labels.get(key).map(|value| &**value);
-        any(&self.names, &cluster.name)
+        let by_asker = any(&self.names, &cluster.name)
             && any(&self.users, hub::asking_user(request))
-            && (self.groups.is_empty() || self.groups.iter().any(|group| hub::is_in(hub::asker(request), group)))
-            && self.labels.iter().all(|(key, pattern)| label(key).is_some_and(|value| glob::fits(pattern, value)))
-            && self.claims.iter().all(|(name, pattern)| claim(name).is_some_and(|value| glob::fits(pattern, value)))
+            && (self.groups.is_empty() || self.groups.iter().any(|group| hub::is_in(hub::asker(request), group)));
+        if !by_asker {
+            return Ok(false);
+        }
+        for (key, pattern) in &self.labels {
+            hub::left_out(request, "labels", Some(key)).map_or(Ok(()), Err)?;
+            if !cluster.labels.get(key).is_some_and(|value| glob::fits(pattern, value)) {
+                return Ok(false);
+            }
+        }
+        if !self.claims.is_empty() {
+            hub::left_out(request, "claims", None).map_or(Ok(()), Err)?;
+        }
+        let claim = |name: &str| cluster.claims.iter().find(|claim| claim.name == name).map(|claim| &*claim.value);
+        Ok(self.claims.iter().all(|(name, pattern)| claim(name).is_some_and(|value| glob::fits(pattern, value))))
     }
 }
 
@@ -70,6 +82,7 @@ impl Policy for ClusterSetRouting {
         .gives("ForeignSet", "The cluster asks for a set that is not meant for it")
         .gives("SetChanged", "Somebody moves the cluster to another set who may not")
         .gives("ClusterMissing", "There is no cluster to look at")
+        .gives_codes([Code::EvidenceIncomplete])
         .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -82,32 +95,40 @@ impl Policy for ClusterSetRouting {
     }
 
     fn decide(&self, request: &Request<'_>) -> Answer {
-        self.judge(request)
+        self.judge(request).unwrap_or_else(|answer| answer)
     }
 }
 
 const FIELD: &str = "metadata.labels";
 
 impl ClusterSetRouting {
-    fn judge(&self, request: &Request<'_>) -> Answer {
+    fn judge(&self, request: &Request<'_>) -> Result<Answer, Answer> {
         if hub::is_subresource(request) {
-            return no_opinion();
+            return Ok(no_opinion());
         }
-        let Some(cluster) = request.cluster() else { return deny("ClusterMissing", "there is no cluster") };
+        let Some(cluster) = request.cluster() else { return Err(deny("ClusterMissing", "there is no cluster")) };
         let now = hub::cluster_set(cluster);
         let mover = glob::any(&self.movers, hub::asking_user(request));
         if request.operation() == Operation::Update {
+            // The set is shown however many labels are left out.
             let before = request.previous().and_then(hub::cluster_set);
-            return match request.previous().is_some() && before == now {
+            return Ok(match request.previous().is_some() && before == now {
                 true => no_opinion(),
                 false if mover => allow(),
                 // The hub itself puts what has no set into its default.
                 false if before.is_none() && now == Some(hub::DEFAULT_SET) => no_opinion(),
                 false => deny("SetChanged", "this identity may not move the cluster to another set").at(FIELD),
-            };
+            });
         }
-        let rule = self.rules.iter().find(|rule| rule.fits(request, cluster)).map(|rule| &rule.cluster_set);
-        match (rule.or(self.otherwise.as_ref()), now) {
+        hub::left_out(request, "labels", Some(hub::CLUSTER_SET)).map_or(Ok(()), Err)?;
+        let mut wanted = self.otherwise.as_ref();
+        for rule in &self.rules {
+            if rule.fits(request, cluster)? {
+                wanted = Some(&rule.cluster_set);
+                break;
+            }
+        }
+        Ok(match (wanted, now) {
             // What is said again at this stage is known at the next one as what this policy wants, not as somebody's claim.
             (Some(set), Some(now)) if now == set => match request.stage() {
                 Some(Stage::Mutating) => allow().edit(Edit::SetClusterSet { name: set.clone() }),
@@ -117,7 +138,7 @@ impl ClusterSetRouting {
             (Some(set), None | Some(hub::DEFAULT_SET)) => allow().edit(Edit::SetClusterSet { name: set.clone() }),
             (None, None | Some(hub::DEFAULT_SET)) => no_opinion(),
             (_, Some(_)) => deny("ForeignSet", "the cluster may not choose this set").at(FIELD),
-        }
+        })
     }
 }
 

@@ -92,6 +92,13 @@ impl JoinQuota {
         if !moved && self.total.is_some_and(|total| others.all() >= total) {
             return Err(deny("QuotaTotal", format!("the hub has {} clusters and may have no more", others.all())));
         }
+        // Without a set it would count for the default one.
+        if !moved
+            && !self.per_set.is_empty()
+            && let Some(missed) = hub::left_out(request, "labels", Some(hub::CLUSTER_SET))
+        {
+            return Err(missed);
+        }
         let set = hub::cluster_set(cluster).unwrap_or(hub::DEFAULT_SET);
         if let Some(quota) = self.per_set.get(set) {
             let there = others.within(set);

@@ -4,14 +4,11 @@
 use std::cell::Cell;
 
 use ocm_policy_sdk::rules::claim::{self, Claimant, Facts, Holder, Namespace, Registration, State};
-use ocm_policy_sdk::rules::cluster::{ACCEPTED_BY_HUB, is_accepted_by_hub};
+use ocm_policy_sdk::rules::cluster::{ACCEPTED_BY_HUB, CREATOR, is_accepted_by_hub};
 use ocm_policy_sdk::rules::csr::{Content, Csr, Key, Settings, Signature, Unreadable};
 use ocm_policy_sdk::rules::identity::Requester;
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{Cluster, EvidenceSource, ManifestBuilder, Request, Row, Table, time};
-
-/// Annotation of a ManagedCluster: the credential that registered it.
-pub(crate) const CREATOR: &str = "kubectl-ocm/creator-credential";
 
 const CLUSTERS: &str = "clusters";
 const CSRS: &str = "csrs";

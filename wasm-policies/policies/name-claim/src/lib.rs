@@ -3,6 +3,7 @@
 mod evidence;
 
 use ocm_policy_sdk::rules::claim;
+use ocm_policy_sdk::rules::cluster::CREATOR;
 use ocm_policy_sdk::rules::csr::{self, About, Kind, Settings};
 use ocm_policy_sdk::rules::{Code, Violation};
 use ocm_policy_sdk::{
@@ -10,7 +11,7 @@ use ocm_policy_sdk::{
 };
 use serde::Deserialize;
 
-use evidence::{CREATOR, Evidence};
+use evidence::Evidence;
 
 /// The policy with its settings.
 #[derive(Debug, Default, Deserialize)]

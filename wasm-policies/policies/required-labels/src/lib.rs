@@ -1,5 +1,6 @@
 //! Clusters carry certain labels, and not others.
 
+use ocm_policy_sdk::rules::Code;
 use ocm_policy_sdk::{
     Answer, EditGrant, ManifestBuilder, Operation, Policy, Request, Stage, allow, deny, glob, hub, manifest, no_opinion,
 };
@@ -38,6 +39,7 @@ impl Policy for RequiredLabels {
             .gives("LabelValue", "A label has a value that it may not have")
             .gives("LabelForbidden", "There is a label that nobody may set")
             .gives("ClusterMissing", "There is no cluster to look at")
+            .gives_codes([Code::EvidenceIncomplete])
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -78,7 +80,8 @@ impl RequiredLabels {
         let Some(cluster) = request.cluster() else { return deny("ClusterMissing", "there is no cluster") };
         let previous = request.previous().filter(|_| request.operation() == Operation::Update);
         // What was wrong before must not keep others from writing; only what changes is judged.
-        if previous.is_some_and(|previous| same(&previous.labels, &cluster.labels)) {
+        let left_out = |key: Option<&str>| hub::left_out(request, "labels", key);
+        if left_out(None).is_none() && previous.is_some_and(|previous| same(&previous.labels, &cluster.labels)) {
             return no_opinion();
         }
         let unchanged =
@@ -86,8 +89,14 @@ impl RequiredLabels {
         let mut wrong: Vec<(&str, String, &str)> = Vec::new();
         let again = request.stage() == Some(Stage::Mutating);
         let mut answer = allow();
+        // Asked last: what is seen to be wrong stays wrong.
+        let mut unknown = if self.forbidden.is_empty() { None } else { left_out(None) };
         for label in &self.required {
             let key = label.key.as_str();
+            if let Some(missed) = left_out(Some(key)) {
+                unknown.get_or_insert(missed);
+                continue;
+            }
             match (cluster.labels.get(key), &label.default) {
                 _ if unchanged(key) => {}
                 (None, Some(default)) => answer = answer.label(key, default),
@@ -110,7 +119,7 @@ impl RequiredLabels {
         let field = |key: &str| format!("metadata.labels.{}", key.chars().take(60).collect::<String>());
         let mut wrong = wrong.into_iter().take(16);
         match wrong.next() {
-            None => answer,
+            None => unknown.unwrap_or(answer),
             Some((code, message, key)) => wrong
                 .fold(deny(code, message).at(field(key)), |answer, (code, message, key)| {
                     answer.because(code, message).at(field(key))

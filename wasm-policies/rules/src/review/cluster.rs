@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::ByteString;
 use ocm_policy_abi::{Claim, ClientConfig, Cluster, Condition, Map, Owner, Taint, Text};
+use ocm_rules::cluster::TELLING;
 use serde_json::Value;
 
 use super::value::{At, Unusable};
@@ -109,7 +110,11 @@ impl Cut {
             return entries;
         }
         self.0.insert(member);
-        entries.into_entries().take(MOST_ENTRIES).collect()
+        // Whoever writes many others hides none of these.
+        let (telling, others): (Vec<_>, Vec<_>) =
+            entries.into_entries().partition(|(key, _)| TELLING.contains(&key.as_str()));
+        let room = MOST_ENTRIES.saturating_sub(telling.len());
+        telling.into_iter().chain(others.into_iter().take(room)).collect()
     }
 
     fn text<'a>(&mut self, text: Text<'a>, member: &'static str) -> Text<'a> {

@@ -251,6 +251,25 @@ fn what_agents_inflate_is_cut_and_said_so() {
 }
 
 #[test]
+fn no_number_of_other_labels_and_annotations_hides_those_that_the_hub_gives_a_meaning() {
+    let mut review = sample("cluster-create");
+    let many = |last: &[&str]| -> Object<_, _> {
+        let fillers = (0..MOST_ENTRIES).map(|n| (format!("a-{n:04}"), json!("")));
+        fillers.chain(last.iter().map(|key| ((*key).to_owned(), json!("told")))).collect()
+    };
+    let set = "cluster.open-cluster-management.io/clusterset";
+    let noted = ["kubectl-ocm/creator-credential", "open-cluster-management.io/automatically-accepted-on"];
+    review["request"]["object"]["metadata"]["labels"] = json!(many(&[set, "z-other"]));
+    review["request"]["object"]["metadata"]["annotations"] = json!(many(&noted));
+    let request = from_admission(&review["request"], &asking(false)).unwrap();
+    let cluster = request.cluster.unwrap();
+    assert_eq!((cluster.labels.len(), cluster.annotations.len()), (MOST_ENTRIES, MOST_ENTRIES));
+    assert_eq!(cluster.truncated, ["annotations", "labels"]);
+    assert!(cluster.labels.contains(set) && !cluster.labels.contains("z-other"));
+    assert!(noted.iter().all(|key| cluster.annotations.contains(key)));
+}
+
+#[test]
 fn what_cannot_be_read_is_named() {
     let mut review = sample("cluster-create");
     assert!(request_of(&json!({"kind": "Pod"})).is_err());
