@@ -55,9 +55,9 @@ Examples:
 
 Where nothing is left of the hub, the command does nothing and succeeds. A command that was killed is run again.
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is attached to the hub, the hub and \
-the cluster of its pods do not belong together, or confirmation was declined, 124 it was not gone in time, 130 \
-interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is attached to the hub, a hub is \
+left without its ClusterManager, the hub and the cluster of its pods do not belong together, or confirmation was \
+declined, 124 it was not gone in time, 130 interrupted.";
 
 /// Make a hub to which nothing is attached a plain cluster again
 ///
