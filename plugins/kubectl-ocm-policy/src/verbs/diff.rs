@@ -25,7 +25,7 @@ pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
     };
     let nobody = Policies::default();
     let (old, mut new) = (load(&old, &nobody)?, load(&newer, &nobody)?);
-    // Two versions have one name, by which the evidence of both can be named, unless they ask for different things by it.
+    // Tables are named for both versions at once by the name that they share, unless they ask for other fields.
     if old.manifests().iter().any(|one| new.manifests().iter().any(|other| requests::clash(one, other))) {
         new = load(&newer, &old)?;
     }

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cli_tests::server::{Reply, Server};
 use cli_tests::{Cli, Run};
+use serde_json::json;
 
 /// SHA-256 of nothing.
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -90,15 +91,15 @@ fn credentials_of_docker_are_shown_to_their_registry_when_it_asks() {
 }
 
 /// A module that is of our contract by what it exports, and its SHA-256.
-const MODULE: &str = "\0asm\x01\0\0\0\x01\x04\x01`\0\0\x03\x02\x01\0\x07\"\x01\x1eocm:policy/policy@0.1.0#decide\0\0\x0a\x04\x01\x02\0\x0b";
+const MODULE: &str = "\0asm\x01\0\0\0\x01\x04\x01`\0\0\x03\x02\x01\0\x07\"\x01\x1e\
+                      ocm:policy/policy@0.1.0#decide\0\0\x0a\x04\x01\x02\0\x0b";
 const MODULE_SHA256: &str = "029425ab37171dd2aeaff35be36d63a5cc9fe342da2c4f08b1178b4f925f8f4c";
 
 #[test]
 fn a_file_that_is_there_is_replaced_only_where_it_is_named_and_by_a_policy() {
     let manifest = |digest: &str, size: usize| {
-        format!(
-            "{{\"layers\": [{{\"mediaType\": \"application/wasm\", \"digest\": \"sha256:{digest}\", \"size\": {size}}}]}}"
-        )
+        let layer = json!({"mediaType": "application/wasm", "digest": format!("sha256:{digest}"), "size": size});
+        json!({ "layers": [layer] }).to_string()
     };
     let server =
         Server::start(move |_, asked| match (asked.line.contains("/blobs/"), asked.line.contains("/empty/")) {
