@@ -165,7 +165,7 @@ impl Gate {
         let is_no_json = |error| bad(&format!("the body is no JSON: {error}\n"));
         if parsed::size(body) > parsed::MOST {
             let named: Named = serde_json::from_slice(body).map_err(is_no_json)?;
-            return Err(self.unreadable(&json!({"uid": named.request.uid}), "it is of too many parts"));
+            return Err(self.too_large(body, &named.request.uid, stage));
         }
         let mut review: Value = serde_json::from_slice(body).map_err(is_no_json)?;
         let request = review::request_of(&review).map_err(|error| bad(&format!("the body is no review: {error}\n")))?;
@@ -182,6 +182,22 @@ impl Gate {
             |name: &str| Some(review.get_mut("request")?.get_mut(name)?.take()).filter(|one| !one.is_null());
         (asked.object, asked.previous_object) = (object("object"), object("oldObject"));
         Ok(asked)
+    }
+
+    /// The answer to a review of too many parts. What takes away is let pass, as it is where policies fail: whoever inflates what is
+    /// theirs must not keep the hub from taking it from them.
+    fn too_large(&self, body: &[u8], uid: &str, stage: Stage) -> Reviewed {
+        const WHY: &str = "it is of too many parts";
+        let asking = Asking { now: Timestamp::now().as_millisecond(), stage: Some(stage), ..Asking::default() };
+        let takes_away = parsed::thin(body).is_ok_and(|review| {
+            let asked = review::request_of(&review).and_then(|request| review::from_admission(request, &asking));
+            asked.is_ok_and(|asked| review::takes_away(&asked))
+        });
+        if !takes_away {
+            return self.unreadable(&json!({ "uid": uid }), WHY);
+        }
+        self.metrics.count(UNREADABLE, 200);
+        answered(&review::passage(uid, &format!("no policy was asked: the review cannot be read: {WHY}")), None)
     }
 
     /// The answer to a request that cannot be read.

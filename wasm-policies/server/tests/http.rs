@@ -245,6 +245,32 @@ async fn what_is_made_of_a_body_takes_room_and_what_would_be_too_large_is_refuse
     let said = server.send("POST", "/v1/validate", maps(800_000)).await;
     let refused = said.contains(r#""allowed":false"#) && said.contains(r#""uid":"7""#);
     assert!(refused && said.contains("the review cannot be read: it is of too many parts"), "{said}");
+    // What an agent inflates keeps nobody from taking its rights away: as texts it takes little, and as values it is let pass.
+    let inflated = |change: &dyn Fn(&mut Value), status: &str| {
+        let mut review: Value = serde_json::from_str(&review("c1")).unwrap();
+        let request = &mut review["request"];
+        request["object"]["status"] = "STATUS".into();
+        request["object"]["spec"]["hubAcceptsClient"] = true.into();
+        request["oldObject"] = request["object"].clone();
+        request["operation"] = "UPDATE".into();
+        change(request);
+        review.to_string().replace("\"STATUS\"", status)
+    };
+    let claims = format!("[{}0]", r#"{"name":"a","value":"b"},"#.repeat(60_000));
+    let texts = format!("[{}0]", format!(r#"{{"name":"a","value":"{}"}},"#, "{".repeat(1024)).repeat(1_000));
+    let deny = |request: &mut Value| request["object"]["spec"]["hubAcceptsClient"] = false.into();
+    let delete = |request: &mut Value| {
+        request["operation"] = "DELETE".into();
+        request["object"] = Value::Null;
+    };
+    let label = |request: &mut Value| request["object"]["metadata"]["labels"] = json!({"a": "b"});
+    let changes: [(&dyn Fn(&mut Value), bool); 3] = [(&deny, true), (&delete, true), (&label, false)];
+    for (change, takes_away) in changes {
+        let said = server.send("POST", "/v1/validate", inflated(change, &texts)).await;
+        assert!(said.contains(r#""allowed":true"#) && !said.contains("too many parts"), "{said}");
+        let said = server.send("POST", "/v1/validate", inflated(change, &claims)).await;
+        assert_eq!(said.contains(r#""allowed":true"#), takes_away, "{said}");
+    }
 }
 
 /// Waits until the metrics of a server hold this.

@@ -397,7 +397,13 @@ async fn whoever_accepts_a_cluster_and_changes_it_in_the_same_write_changes_it()
     for controller in [HUB, "system:serviceaccount:ocm-policy-engine:ocm-policy-controller"] {
         assert_eq!(written(controller, "/metadata", moved.clone()), None);
     }
-    assert!(refuses(written("system:serviceaccount:ocm-policy-engine:other", "/metadata", moved)));
+    for other in [
+        "system:serviceaccount:ocm-policy-engine:other",
+        "system:serviceaccount:team-a:registration-controller-sa",
+        "system:serviceaccount:open-cluster-management-hub:grpc-server-sa",
+    ] {
+        assert!(refuses(written(other, "/metadata", moved.clone())));
+    }
 }
 
 /// The review of a cluster that is created as accepted.

@@ -282,11 +282,12 @@ pub fn watch_requests(
         if let Ok(Changed::Now((request, _))) = &change
             && bootstrap::needs_binding(request)
         {
-            let fresh = if asked.insert(request.asked_by().to_owned()) { NEW_USER } else { KNOWN_USER };
+            let fresh = if asked.contains(request.asked_by()) { KNOWN_USER } else { NEW_USER };
             if read.is_none_or(|at: Instant| at.elapsed() >= fresh)
                 && let Ok(accounts) = registry::bound_accounts(hub, [request]).await
             {
                 (settings.requesters, read) = (accounts, Some(Instant::now()));
+                asked.insert(request.asked_by().to_owned());
             }
         }
         let row = |(request, object)| RequestRow::of(object, request, &settings);

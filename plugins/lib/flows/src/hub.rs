@@ -159,7 +159,7 @@ pub async fn vouching(endpoint: &Endpoint, ca: &[Vec<u8>]) -> Result<Vec<Vec<u8>
 /// The same for an address of this cluster, which the proxy of its kubeconfig may be the only way to from here.
 ///
 /// # Errors
-/// As [`vouching`]; [`Reason::Unreachable`] as it is without that proxy.
+/// As [`vouching`], without that proxy.
 pub(crate) async fn vouching_by_either(
     endpoint: &Endpoint,
     ca: &[Vec<u8>],
@@ -167,10 +167,8 @@ pub(crate) async fn vouching_by_either(
 ) -> Result<Vec<Vec<u8>>, Failure> {
     match vouching(endpoint, ca).await {
         Err(failure) if failure.reason == Reason::Unreachable && cluster.proxy.is_some() => {
-            match vouching_by(endpoint, ca, &cluster.way).await {
-                Err(other) if other.reason == Reason::Unreachable => Err(failure),
-                found => found,
-            }
+            // A proxy may connect to anything, or close: only what is seen through it counts.
+            vouching_by(endpoint, ca, &cluster.way).await.map_err(|_| failure)
         }
         found => found,
     }

@@ -160,7 +160,7 @@ fn a_server_that_must_not_be_talked_to_so_is_told() {
         (kubeconfig("https://ann:s3cret@127.0.0.1:1", &["hub"]), "@127.0.0.1:1\" holds credentials"),
         (kubeconfig("https://s3cret@127.0.0.1:1", &["hub"]), "@127.0.0.1:1\" holds credentials"),
         (kubeconfig("ann:s3cret@127.0.0.1:1", &["hub"]), "@127.0.0.1:1\""),
-        (kubeconfig("https://ann:s3cret@127.0.0.1:x", &["hub"]), "is not a URL"),
+        (kubeconfig("https://ann:s3cret@127.0.0.1: 1", &["hub"]), "is not a URL"),
         (
             kubeconfig("https://127.0.0.1:1", &["hub"])
                 .replace("{ server", "{ insecure-skip-tls-verify: true, certificate-authority-data: eA==, server"),

@@ -449,18 +449,26 @@ fn works_of_all_clusters_and_of_one_are_asked_for_as_with_kubectl() {
 }
 
 #[test]
-fn of_one_cluster_only_its_namespace_is_watched() {
+fn of_some_clusters_only_their_namespaces_are_watched() {
     let server = Server::start(|_, _| status(403, "Forbidden"));
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    // More are watched as one.
+    let many = (0..33).map(|number| format!("c{number}")).collect::<Vec<_>>().join(",");
     for (what, plural) in [("works", "manifestworks"), ("addons", "managedclusteraddons")] {
-        for (words, path) in
-            [(&["-c", "c1"][..], format!("/namespaces/c1/{plural}?")), (&["-c", "c1,c2"], format!("/{plural}?"))]
+        for (clusters, path) in
+            [("c1".to_owned(), "/namespaces/c1/"), ("c1,c1".to_owned(), "/namespaces/c1/"), (many.clone(), "/v1/")]
         {
-            let run = cli.run([&["get", what, "--watch"], words].concat());
+            let run = cli.run(["get", what, "--watch", "-c", &clusters]);
             assert_eq!(run.exit, 1, "{run}");
             let line = server.lines().pop().unwrap_or_default();
-            assert!(line.contains(&path) && line.contains("namespaces") == path.contains("namespaces"), "{line}");
+            assert!(line.contains(&format!("{path}{plural}?")), "{line}");
         }
+        let before = server.lines().len();
+        assert_eq!(cli.run(["get", what, "--watch", "-c", "c1,c2"]).exit, 1);
+        let lines = server.lines().split_off(before);
+        let is_of =
+            |line: &String| ["c1", "c2"].iter().any(|one| line.contains(&format!("/namespaces/{one}/{plural}?")));
+        assert!(!lines.is_empty() && lines.iter().all(is_of), "{lines:?}");
     }
 }
 

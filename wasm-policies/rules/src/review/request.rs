@@ -244,9 +244,12 @@ pub fn is_registration(csr: &Csr<'_>) -> bool {
     is_open && Identity::of(asked_by(csr)).cluster().is_none()
 }
 
-/// The cluster whose agent a certificate request is for, where its one common name, its label and its groups all say the same.
-/// Others read a request by any of these.
+/// The cluster whose agent a certificate request is for, where its one common name, its label and its groups all say the same, and
+/// it can be read. Others read a request by any of these.
 pub fn agents_cluster<'r>(csr: &'r Csr<'_>) -> Option<&'r str> {
+    if csr.unreadable.is_some() {
+        return None;
+    }
     let [name] = &csr.common_names[..] else { return None };
     let Identity::Agent { cluster, .. } = Identity::of(name) else { return None };
     let label = csr.labels.get(CLUSTER_NAME).map(Text::as_str);

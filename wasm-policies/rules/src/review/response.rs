@@ -51,7 +51,7 @@ fn denies(request: &Request<'_>) -> bool {
 
 /// Whether it can only make less: a deletion, the steps of one, a denial, or an acceptance that is taken back with nothing
 /// else.
-fn takes_away(request: &Request<'_>) -> bool {
+pub fn takes_away(request: &Request<'_>) -> bool {
     let deleted = request.resource.as_ref().is_some_and(|resource| resource.operation == "DELETE");
     deleted || denies(request) || (request.operation == Operation::Update && closes(request))
 }
@@ -104,6 +104,11 @@ pub fn response(request: &Request<'_>, answer: &Combined) -> Value {
     }
     response["auditAnnotations"] = Value::Object(audit(answer));
     envelope(response)
+}
+
+/// The AdmissionReview that lets pass what cannot be asked about, with a warning.
+pub fn passage(uid: &str, why: &str) -> Value {
+    envelope(json!({"uid": uid, "allowed": true, "warnings": [shortened(why, WARNING_CHARACTERS)]}))
 }
 
 /// The AdmissionReview that refuses what cannot be asked about.

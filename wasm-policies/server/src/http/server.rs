@@ -36,7 +36,7 @@ impl Default for Bounds {
             in_flight: 256,
             body: 7 << 20,
             bodies: 64 << 20,
-            parsed: 192 << 20,
+            parsed: 320 << 20,
             drain: Duration::from_secs(12),
             grace: Duration::from_secs(20),
         }

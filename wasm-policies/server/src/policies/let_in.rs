@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ocm_api::names::identity::REGISTRATION_CONTROLLER_USER;
+use ocm_api::names::identity::{GRPC_SERVER_USER, REGISTRATION_CONTROLLER_USER};
 use ocm_api::names::namespaces;
 use ocm_core::policy_engine;
 use ocm_policy_abi::{Csr, Operation, Request};
@@ -138,9 +138,11 @@ fn changes_more(request: &Request<'_>) -> bool {
     metadata.iter().any(differs) || spec(new) != spec(old)
 }
 
-/// The controllers of the hub and of Kubernetes, and the policy controller.
+/// The controllers of the hub and of Kubernetes about whose updates the webhook is not asked, and the policy controller. The hub's
+/// gRPC server writes for agents.
 fn is_of_controllers(user: &str) -> bool {
     let of = |namespace: &str| user.strip_prefix("system:serviceaccount:")?.strip_prefix(namespace)?.strip_prefix(':');
     let is_the_policys = of(policy_engine::NAMESPACE) == Some(policy_engine::CONTROLLER);
-    is_the_policys || is_the_hubs(user) || [namespaces::HUB, "kube-system"].into_iter().any(|one| of(one).is_some())
+    let is_the_hubs = [namespaces::HUB, "kube-system"].into_iter().any(|one| of(one).is_some());
+    is_the_policys || (is_the_hubs && user != GRPC_SERVER_USER)
 }

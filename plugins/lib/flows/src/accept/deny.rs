@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use ocm_api::ManagedCluster;
 use ocm_core::accept::{Found, Options, decide};
 use ocm_core::csr::{Code, Request, State};
-use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::lacking;
 
@@ -213,12 +213,19 @@ impl ToDeny {
         }
         let name = &candidate.name;
         if let (Some(Ok(())), Some(unread)) = (&withdrawn, unread) {
-            let sentence = format!("{name} is not accepted any more, but its requests could not be read");
+            let (is, could) = match dry_run {
+                DryRun::No => ("is not", "could not"),
+                DryRun::Client | DryRun::Server => ("would not be", "cannot"),
+            };
+            let sentence = format!("{name} {is} accepted any more, but its requests {could} be read");
             return failed(&candidate, unread.clone().context(sentence));
         }
         let waiting: Vec<&Request> = candidate.waiting().collect();
         let row = row(&candidate);
         if waiting.is_empty() && withdrawn.is_none() && unread.is_none() {
+            if let Some(failure) = let_in_meanwhile(hub, &candidate).await {
+                return failed(&candidate, failure);
+            }
             let (outcome, detail) = match candidate.cluster {
                 Some(_) => (Outcome::AlreadyDenied, "nothing waits for approval"),
                 None => (Outcome::Refused(Code::NoManagedCluster), "the hub has no managed cluster of this name"),
@@ -263,6 +270,20 @@ impl ToDeny {
         };
         Row { outcome, detail, help: None, stray: Vec::new(), request, ..row }
     }
+}
+
+/// That a cluster was accepted since it was looked at, by somebody else, who may have approved its requests as well; or that it
+/// cannot be told.
+async fn let_in_meanwhile(hub: &Cluster, candidate: &Candidate) -> Option<Failure> {
+    let name = &candidate.name;
+    let found = match some_clusters(hub, std::slice::from_ref(name)).await {
+        Ok(mut found) => found.pop()?,
+        Err(failure) => return Some(failure),
+    };
+    found.spec.hub_accepts_client.unwrap_or_default().then(|| {
+        let sentence = format!("{name} was accepted in the meantime: it was not denied");
+        Failure::new(Reason::Conflict, sentence).hint(Remedy::RunAgain)
+    })
 }
 
 /// The first of two failures with what would help against either.

@@ -411,11 +411,20 @@ pub async fn uninstall_hub(
         DryRun::Client | DryRun::Server => Ok(()),
     };
     let space = found.space();
-    if let Some(uid) = &found.left {
+    // What somebody has put there since it was looked at is theirs.
+    let is_left = async |place: &Cluster, uid: &String| match dry_run {
+        DryRun::No => Ok::<_, Failure>(left(place, space).await?.as_ref() == Some(uid)),
+        DryRun::Client | DryRun::Server => Ok(true),
+    };
+    if let Some(uid) = &found.left
+        && is_left(cluster, uid).await?
+    {
         stays_gone().await?;
         here(&remove::known(cluster, &namespace(space), uid, Dependents::Usual, dry_run).await?);
     }
-    if let Some(uid) = &found.left_on_hub {
+    if let Some(uid) = &found.left_on_hub
+        && is_left(api, uid).await?
+    {
         stays_gone().await?;
         there(&remove::known(api, &namespace(space), uid, Dependents::Usual, dry_run).await?);
     }
