@@ -256,8 +256,9 @@ async fn what_is_made_of_a_body_takes_room_and_what_would_be_too_large_is_refuse
         change(request);
         review.to_string().replace("\"STATUS\"", status)
     };
-    let claims = format!("[{}0]", r#"{"name":"a","value":"b"},"#.repeat(60_000));
-    let texts = format!("[{}0]", format!(r#"{{"name":"a","value":"{}"}},"#, "{".repeat(1024)).repeat(1_000));
+    let status = |claim: &str, number: usize| format!(r#"{{"clusterClaims":[{}]}}"#, vec![claim; number].join(","));
+    let claims = status(r#"{"name":"a","value":"b"}"#, 60_000);
+    let texts = status(&json!({"name": "a", "value": "{".repeat(1024)}).to_string(), 1_000);
     let deny = |request: &mut Value| request["object"]["spec"]["hubAcceptsClient"] = false.into();
     let delete = |request: &mut Value| {
         request["operation"] = "DELETE".into();
