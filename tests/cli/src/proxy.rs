@@ -14,6 +14,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, co
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+/// A name that only proxies find, and for which every server with TLS has a certificate.
+pub const BEHIND: &str = "behind.example";
+
 /// Whom the proxies know.
 const USER: &str = "me";
 const PASSWORD: &str = "s3cr@t:/%";
@@ -135,7 +138,7 @@ impl Proxy {
     }
 }
 
-/// A certificate for an address of this machine, and who vouches for it.
+/// A certificate for an address of this machine and for [`BEHIND`], and who vouches for it.
 fn tls(address: IpAddr) -> (TlsAcceptor, String) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -144,7 +147,8 @@ fn tls(address: IpAddr) -> (TlsAcceptor, String) {
     let authority = params.self_signed(&key).expect("a certificate is made").pem();
     let issuer = Issuer::new(params, key);
     let key = KeyPair::generate().expect("a key is made");
-    let params = CertificateParams::new(vec![address.to_string()]).expect("an address is a name");
+    let names = vec![address.to_string(), BEHIND.to_owned()];
+    let params = CertificateParams::new(names).expect("an address is a name");
     let certificate = params.signed_by(&key, &issuer).expect("a certificate is signed");
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()

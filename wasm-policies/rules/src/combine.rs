@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Request, Stage, Verdict};
+use ocm_policy_abi::{Decision, Edit, Obligation, Operation, Reason, Request, Stage, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -226,14 +226,17 @@ pub fn conclude<O: Borrow<Outcome>>(outcomes: &[O], request: &Request<'_>, objec
 /// The patch, if it can still be applied: the API server takes none at the validating stage. There the edits have to
 /// be in the object already, by the mutating stage.
 fn still_counts(patch: Vec<Value>, request: &Request<'_>) -> Result<Vec<Value>, PolicyError> {
-    let path =
-        patch.first().and_then(|change| change["path"].as_str()).filter(|_| request.stage == Some(Stage::Validating));
-    match path {
-        Some(path) => {
-            Err(PolicyError::EditRefused(format!("{path}: nothing can be changed at the validating stage any more")))
+    let change = patch.first().filter(|_| request.stage == Some(Stage::Validating));
+    let Some((path, value)) = change.and_then(|change| Some((change["path"].as_str()?, change.get("value")))) else {
+        return Ok(patch);
+    };
+    Err(PolicyError::EditRefused(match (request.operation, value) {
+        // Of these, the hub asks at the validating stage alone.
+        (Operation::Accept | Operation::Update, Some(value)) => {
+            format!("{path} has to be {value} before: policies change clusters only when they are created")
         }
-        None => Ok(patch),
-    }
+        _ => format!("{path}: nothing can be changed at the validating stage any more"),
+    }))
 }
 
 /// Combines what came of asking several policies. Edits must have been checked before, see [`Outcome::permit`].
@@ -348,7 +351,7 @@ fn problems(outcomes: &[&Outcome], conflicts: &[Conflict]) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_abi::{Operation, Requester};
+    use ocm_policy_abi::Requester;
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cli_tests::proxy::{BEHIND, CREDENTIALS, Kind, Manner, Proxy};
 use cli_tests::server::{Reply, Server};
 use cli_tests::terminal::Terminal;
 use cli_tests::{Cli, binary, kubeconfig};
@@ -25,10 +26,32 @@ fn hub(special: fn(&str) -> Option<Reply>) -> Server {
     })
 }
 
+#[test]
+fn of_an_address_that_only_the_hubs_proxy_reaches_the_authorities_that_vouch_for_it_are_told_and_no_others() {
+    let hub = hub(|line| line.contains("/configmaps/").then(|| Reply::Json(404, status(404, "NotFound"))));
+    let [agents, other] = [(); 2].map(|()| Proxy::start(Kind::Https, Manner::Connects));
+    let port = agents.address().rsplit_once(':').map(|(_, port)| port.to_owned()).expect("a port");
+    let authorities = STANDARD.encode(format!("{}{}", agents.authority(), other.authority()));
+    let address = format!("--hub-apiserver=https://{BEHIND}:{port}");
+    let proxy = Proxy::start(Kind::Http, Manner::Connects);
+    // Without TLS no credentials travel to the hub.
+    let text = kubeconfig(&hub.url(), &["hub"]).replace("{ token: secret }", "{}");
+    let (url, ca) = (proxy.url(CREDENTIALS), format!("certificate-authority-data: {authorities}"));
+    let cli = Cli::with_kubeconfig(&text.replace("{ server", &format!("{{ proxy-url: \"{url}\", {ca}, server")));
+    let run = cli.run(["token", "show", "abc123", &address, "--output=json"]);
+    let found: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"));
+    let pins = |found: &Value| found["hub-ca-pin"].as_str().map(|pins| pins.split(',').count());
+    assert_eq!((run.exit, pins(&found)), (0, Some(1)), "{run}");
+    assert!(!run.stderr.contains("cannot be checked") && proxy.passed().contains(&format!("{BEHIND}:{port}")), "{run}");
+}
+
+fn status(code: u16, reason: &str) -> String {
+    json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "no" })
+        .to_string()
+}
+
 fn forbidden() -> Reply {
-    let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden",
-        "message": "no" });
-    Reply::Json(403, status.to_string())
+    Reply::Json(403, status(403, "Forbidden"))
 }
 
 #[test]
