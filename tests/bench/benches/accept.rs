@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use bench::{Verdict, quartiles, verdict};
 use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, Hub, Who, accept_binary, managed_cluster};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -60,8 +61,7 @@ fn main() {
         bounds.push(bound);
         rates.push(ours);
         ratios.push(ours / bound);
-        let [low, _, high] = quartiles(&ratios);
-        if round >= *ROUNDS.start() && (low >= TARGET || high < TARGET) {
+        if round >= *ROUNDS.start() && verdict(&ratios, TARGET) != Verdict::Open {
             break;
         }
     }
@@ -83,7 +83,7 @@ fn main() {
         println!("clusteradm accept, {few} clusters: {rate:.1} clusters/s; ratio ours/clusteradm: {:.1}", ours / rate);
     }
     // Rounds that contradict each other are no failure of ours.
-    if high < TARGET {
+    if verdict(&ratios, TARGET) == Verdict::Missed {
         std::process::exit(1);
     }
 }
@@ -96,13 +96,6 @@ fn accept(hub: &Hub) -> Command {
 
 fn name(index: usize) -> String {
     format!("b{index}")
-}
-
-/// The lower quartile, the median and the upper quartile.
-fn quartiles(values: &[f64]) -> [f64; 3] {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|quarter| sorted[(sorted.len() - 1) * quarter / 4])
 }
 
 /// Fills an empty hub with so many clusters that wait.
