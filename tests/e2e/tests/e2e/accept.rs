@@ -619,7 +619,8 @@ fn a_denial_withdraws_acceptance_whatever_was_planted() {
     // Nor is anybody kept from it who may not even read requests, or what else an acceptance looks at.
     let blind = hub.cluster.user_kubeconfig("blind", &[]).expect("a user");
     let withdraws = |rule: &Value| resources(rule).iter().any(|kind| kind.starts_with("managedclusters"));
-    let rules = rights(&hub.cluster, "accept.yaml").into_iter().filter(withdraws).collect::<Vec<_>>();
+    // What it is waited for is the last one, and kubectl asks for none of a subresource.
+    let rules = rights(&hub.cluster, "accept.yaml").into_iter().rev().filter(withdraws).collect::<Vec<_>>();
     bind_rules(&hub.cluster, "blind", &rules);
     let (code, document) = deny(&blind, &["n4"]);
     assert_eq!(code, Some(1), "{document}");

@@ -321,7 +321,12 @@ fn placements_say_what_keeps_them_from_selecting_more() {
     viewer.why("team-w", "all", "no set is bound to namespace team-w");
     ends(&admin.clusterset(&["bind", "why", "--namespace=team-w"]), 0, &[]);
     viewer.why("team-w", "all", "no cluster is in the sets that it may select from (why)");
-    ends(&admin.clusterset(&["set", "why", "-l", "story=why"]), 0, &[]);
+    // Whoever registers a cluster chooses its labels.
+    let stay = "w1, w2 stay where they are: the hub has not accepted them";
+    ends(&admin.clusterset(&["set", "why", "-l", "story=why"]), 0, &[stay]);
+    assert_eq!(set_of(hub, "w1").as_deref(), Some("default"));
+    ends(&admin.clusterset(&["set", "why", "w1", "w2"]), 0, &[]);
+    ends(&admin.clusterset(&["set", "why", "-l", "story=why"]), 0, &["/w1 unchanged", "/w2 unchanged"]);
 
     viewer.selects("team-w", "all", &["w1", "w2"]);
     viewer.selects("team-w", "some", &["w1"]);

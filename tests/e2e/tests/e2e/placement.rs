@@ -35,7 +35,8 @@ fn registered(hub: &Cluster, story: &str, clusters: &[Value]) {
         );
     }
     ends(&admin("clusterset", &["create", story]), 0, &[]);
-    ends(&admin("clusterset", &["set", story, "-l", &format!("story={story}"), "--yes"]), 0, &[]);
+    let names = clusters.iter().filter_map(|cluster| cluster["metadata"]["name"].as_str());
+    ends(&admin("clusterset", &["set", story, "--yes"].into_iter().chain(names).collect::<Vec<_>>()), 0, &[]);
     hub.kubectl(&["create", "namespace", &format!("team-{story}")]).expect("it is made");
 }
 

@@ -168,14 +168,14 @@ async fn moves(
 ) -> Result<Moves, Failure> {
     let (sets, clusters) = futures::join!(read::sets(hub), clusters(hub, who));
     let (sets, clusters) = (sets?, clusters?);
-    let is_meant = |cluster: &ManagedCluster| {
+    let (going, staying): (Vec<_>, Vec<_>) = clusters.iter().partition(|cluster| goes(set_of(cluster)));
+    let is_meant = |cluster: &&ManagedCluster| {
         to.is_none() || who.selector.is_none() || cluster.spec.hub_accepts_client.unwrap_or_default()
     };
-    let (clusters, strange): (Vec<_>, Vec<_>) = clusters.into_iter().partition(is_meant);
-    let (going, staying): (Vec<_>, Vec<_>) = clusters.iter().partition(|cluster| goes(set_of(cluster)));
+    let (going, strange): (Vec<_>, Vec<_>) = going.into_iter().partition(is_meant);
     let mut moves = Moves::of(&going, to, &sets);
     moves.unchanged = staying.into_iter().map(name_of).collect();
-    moves.not_accepted = strange.iter().map(name_of).collect();
+    moves.not_accepted = strange.into_iter().map(name_of).collect();
     if !going.is_empty() {
         let names: Vec<String> = going.iter().map(|cluster| name_of(cluster)).collect();
         let landing = moves.landing(to);
