@@ -247,8 +247,12 @@ impl Policies {
     }
 
     /// The same for whoever may not read the policies.
-    pub(crate) fn failed_in_short(&self) -> Vec<(String, &'static str)> {
-        let failed = |(name, place): (&String, &Place)| Some((name.clone(), place.state.in_short?));
+    pub(crate) fn failed_in_short(&self) -> Vec<(String, String)> {
+        let failed = |(name, place): (&String, &Place)| {
+            let why = place.state.in_short.clone()?;
+            // What a policy says of a case may quote them, too.
+            Some((name.clone(), if place.state.with == With::Tests { "it fails a test case".to_owned() } else { why }))
+        };
         self.places().iter().filter_map(failed).collect()
     }
 
@@ -588,7 +592,11 @@ impl Policies {
         if !self.is_wanted(&wanted.name) && !self.places().contains_key(&wanted.name) {
             return;
         }
-        let (failed, in_short) = (error.to_string(), error.in_short());
+        let failed = error.to_string();
+        let in_short = match &error {
+            PolicyError::Settings(_) => error.in_short().to_owned(),
+            _ => failed.clone(),
+        };
         let mut places = self.places();
         let before = places.get(&wanted.name);
         let sha256 = before.and_then(|place| place.state.sha256.clone());

@@ -14,7 +14,7 @@ pub struct State {
     /// Why the newest version is not in force.
     pub failed: Option<String>,
     /// The same without what may quote settings.
-    pub in_short: Option<&'static str>,
+    pub in_short: Option<String>,
     /// What that lies with.
     pub with: With,
     /// Whether the version that is wanted has test cases.
