@@ -265,8 +265,7 @@ async fn what_is_made_of_a_body_takes_room_and_what_would_be_too_large_is_refuse
         request["object"] = Value::Null;
     };
     let label = |request: &mut Value| request["object"]["metadata"]["labels"] = json!({"a": "b"});
-    let changes: [(&dyn Fn(&mut Value), bool); 3] = [(&deny, true), (&delete, true), (&label, false)];
-    for (change, takes_away) in changes {
+    for (change, takes_away) in [(&deny as &dyn Fn(&mut Value), true), (&delete, true), (&label, false)] {
         let said = server.send("POST", "/v1/validate", inflated(change, &texts)).await;
         assert!(said.contains(r#""allowed":true"#) && !said.contains("too many parts"), "{said}");
         let said = server.send("POST", "/v1/validate", inflated(change, &claims)).await;
