@@ -437,6 +437,26 @@ fn a_hub_becomes_a_plain_cluster_again() {
         assert_eq!(said.code, Some(0), "{said:?}");
     };
     install(&["hub", "--wait", &bundle]);
+    // A hub that has lost its ClusterManager is left to nobody: no operator would take away what is in it.
+    let scale = |replicas: &str| {
+        let many = format!("--replicas={replicas}");
+        hub.kubectl(&["scale", "deployment", "cluster-manager", "--namespace=open-cluster-management", &many])
+            .expect("it is scaled");
+    };
+    scale("0");
+    until_within(SLOW, "the operator ends", String::new, || {
+        let pods =
+            ["get", "pods", "--namespace=open-cluster-management", "--selector=app=cluster-manager", "--output=name"];
+        hub.kubectl(&pods).is_ok_and(|names| names.trim().is_empty())
+    });
+    let forget = r#"{"metadata": {"finalizers": null}}"#;
+    hub.kubectl(&["patch", "clustermanager", "cluster-manager", "--type=merge", "--patch", forget]).expect("patched");
+    hub.kubectl(&["delete", "clustermanager", "cluster-manager"]).expect("it goes");
+    let words = ["there is no ClusterManager", "\"open-cluster-management-hub\" of a hub", "nothing was deleted"];
+    refused(&["--yes"], &[&words[..], &["kubectl ocm install hub"]].concat());
+    refused(&["--dry-run"], &words);
+    scale("1");
+    install(&["hub", "--wait", &bundle]);
     // A run that was killed left it to an operator that is gone: nothing is upgraded, and the hub is made anew when that has
     // come to its end.
     let uid = || object(&hub, &["clustermanager", "cluster-manager"])["metadata"]["uid"].clone();
