@@ -257,6 +257,47 @@ fn a_hub_of_another_tool_is_taken_over_without_a_loss() {
 }
 
 #[test]
+fn settings_that_are_typed_later_change_what_they_name_and_nothing_else() {
+    let hub = Cluster::start(&Spec::api("later")).expect("a cluster");
+    let spec = || object(&hub, &["clustermanager", "cluster-manager"])["spec"].clone();
+    let typed = |flags: &[&str]| {
+        let said = install(&hub, flags);
+        assert_eq!(said.code, Some(0), "{flags:?}: {said:?}");
+        spec()
+    };
+    let exposed = |spec: &Value| spec["serverConfiguration"]["endpointsExposure"][0]["grpc"].clone();
+    let gates = |spec: &Value| spec["workConfiguration"]["featureGates"].clone();
+    let balanced = |host: &str| json!({"type": "loadBalancer", "loadBalancer": {"host": host}});
+    let gate = |mode: &str| json!([{"feature": "ManifestWorkReplicaSet", "mode": mode}]);
+
+    let grpc = ["--registration-drivers=csr,grpc", "--grpc-endpoint-type=loadBalancer", "--grpc-server=one.example"];
+    let first = typed(&[&grpc[..], &["--feature-gates=ManifestWorkReplicaSet=true"]].concat());
+    assert_eq!((exposed(&first), gates(&first)), (balanced("one.example"), gate("Enable")));
+
+    // A gate of the work controller goes off as it went on.
+    let off = typed(&["--feature-gates=ManifestWorkReplicaSet=false"]);
+    assert_eq!((exposed(&off), gates(&off)), (balanced("one.example"), gate("Disable")));
+    // Behind a load balancer it stays where only another name is typed.
+    let renamed = typed(&["--grpc-server=two.example"]);
+    assert_eq!((exposed(&renamed), gates(&renamed)), (balanced("two.example"), gate("Disable")));
+
+    // Resources are one value: what an earlier run asked for is not mixed with what this one limits.
+    let class = "--resource-qos-class=ResourceRequirement";
+    let resources = |flag: &str| typed(&[class, flag])["resourceRequirement"]["resourceRequirements"].clone();
+    assert_eq!(resources("--resource-requests=cpu=2"), json!({"requests": {"cpu": "2"}}));
+    assert_eq!(resources("--resource-limits=cpu=1"), json!({"limits": {"cpu": "1"}}));
+
+    // An older release is a matter of its own.
+    let (before, versions) = (spec(), resource_versions(&hub));
+    let said = install(&hub, &["--bundle-version=1.2.0"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.stderr.contains("is older: nothing was changed"), "{said:?}");
+    assert!(said.stderr.contains("kubectl ocm upgrade hub --bundle-version v1.2.0 --allow-downgrade"), "{said:?}");
+    unchanged(&hub, &versions, &said);
+    assert_eq!(spec(), before);
+}
+
+#[test]
 fn pull_secrets_that_others_gave_the_operators_account_stay() {
     let hub = Cluster::start(&Spec::api("pulls")).expect("a cluster");
     assert_eq!(install(&hub, &[]).code, Some(0));
