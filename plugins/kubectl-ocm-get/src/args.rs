@@ -43,6 +43,7 @@ const EXAMPLES: &str = "Examples:
   # What runs on a hub or a managed cluster, and what is missing of it
   kubectl ocm get hub-info --context hub
   kubectl ocm get klusterlet-info --context c1
+  kubectl ocm get klusterlet-info --watch --context c1
 
   # For scripts: kubectl's templates, and columns of your choice
   kubectl ocm get clusters -o jsonpath='{.items[*].metadata.name}' --context hub
@@ -143,20 +144,26 @@ const HUB_INFO: &str = "\
 READY is how many pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec, or \
 Unknown: set in the spec and not known here. STORED are the versions in which objects of a \
 CustomResourceDefinition may be stored. MISSING is what keeps the hub from being as its ClusterManager asks for; \
-whether its webhooks answer is what troubleshoot finds out.
+whether its webhooks answer is what troubleshoot finds out. \
+With --watch there is a line for each change: READY counts the pods of all Deployments. JSON and YAML are a \
+list, or one object where one name is given.
 
 Examples:
   kubectl ocm get hub-info --context hub
-  kubectl ocm get hub-info -o jsonpath='{.release}' --context hub";
+  kubectl ocm get hub-info --watch --context hub
+  kubectl ocm get hub-info cluster-manager -o jsonpath='{.release}' --context hub";
 
 const KLUSTERLET_INFO: &str = "\
 Shown are all Klusterlets of the cluster, those of clusters that it hosts among them. READY is how many pods of \
 a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec, or Unknown: set in the spec and \
 not known here. STORED are the versions in which objects of a CustomResourceDefinition may be stored. MISSING is \
-what keeps the agents from running as the Klusterlet asks for.
+what keeps the agents from running as the Klusterlet asks for. \
+With --watch there is a line for each change: READY counts the pods of all Deployments. JSON and YAML are a \
+list, or one object where one name is given.
 
 Examples:
   kubectl ocm get klusterlet-info --context c1
+  kubectl ocm get klusterlet-info --watch --context c1
   kubectl ocm get klusterlet-info -o yaml --context c1";
 
 /// Arguments of `kubectl ocm get`.
@@ -225,6 +232,15 @@ pub(crate) struct ClustersArgs {
 /// Arguments of `kubectl ocm get hub-info` and `get klusterlet-info`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InfoArgs {
+    /// Names; none means all
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Go on and show a line for each that changes
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    /// With --watch or custom-columns: leave the headings out
+    #[arg(long)]
+    pub(crate) no_headers: bool,
     #[command(flatten)]
     pub(crate) output: ListOutputArgs,
 }

@@ -1,40 +1,122 @@
-//! What runs on a hub or a managed cluster: tables for people, the whole for programs.
+//! What runs on a hub or a managed cluster: tables for people, the whole for programs, and a line for each change.
 
-use ocm_cli::list::ListFormat;
-use ocm_cli::{Format, Table, Ui, document, object_list, without_nulls};
+use std::marker::PhantomData;
+
+use jiff::Timestamp;
+use ocm_cli::list::{ListArgs, ListFormat, NONE, View, age, show as show_list};
+use ocm_cli::{Format, Table, Ui, without_nulls};
 use ocm_core::gates::{Part, Source, State};
 use ocm_core::info::{Definition, Hub, Info};
 use ocm_core::upgrade::rollout::Running;
-use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_core::{Exit, Failure, Reason};
 use serde_json::{Map, Value, json};
 
-/// Shows what runs. `nothing` is said where there is none of it.
-pub(crate) fn show(ui: &Ui, all: &[Info], format: &ListFormat, nothing: &str) -> Result<Exit, Failure> {
-    match format {
-        ListFormat::As(format @ (Format::Json | Format::Yaml)) => ui.out(&document(*format, &every(all))?),
-        ListFormat::JsonPath(template) => ui.out(&template.render(&every(all))),
-        ListFormat::As(Format::Name) => all.iter().for_each(|info| ui.line(&reference(info))),
-        _ if all.is_empty() => ui.tell(Event::note(nothing)),
-        ListFormat::Columns(columns) => {
-            let headings: Vec<&str> = columns.iter().map(|column| column.heading.as_str()).collect();
-            let rows = all.iter().map(whole);
-            ui.out(&table(&headings, rows.map(|row| columns.iter().map(|column| column.cell(&row)).collect())));
-        }
-        ListFormat::As(_) | ListFormat::Tree => {
-            let wide = *format == ListFormat::As(Format::Wide);
-            let texts: Vec<String> = all.iter().map(|info| people(info, wide)).collect();
-            ui.out(&texts.join("\n"));
-        }
-    }
-    Ok(Exit::Ok)
+use crate::args::InfoArgs;
+
+/// Whose information it is.
+pub(crate) trait Kind {
+    /// What is said where there is none.
+    const NOTHING: &'static str;
+    /// What it is called in messages.
+    const WHAT: &'static str;
 }
 
-/// The one that there is, or a list.
-fn every(all: &[Info]) -> Value {
-    match all {
-        [one] => whole(one),
-        several => object_list(several.iter().map(whole).collect()),
+/// Hubs.
+pub(crate) struct OfHub;
+
+impl Kind for OfHub {
+    const NOTHING: &'static str = "there is no ClusterManager: this cluster is no hub";
+    const WHAT: &'static str = "ClusterManager";
+}
+
+/// Managed clusters.
+pub(crate) struct OfKlusterlet;
+
+impl Kind for OfKlusterlet {
+    const NOTHING: &'static str = "there is no Klusterlet: this cluster has not joined a hub";
+    const WHAT: &'static str = "Klusterlet";
+}
+
+/// A line of what runs.
+pub(crate) struct Infos<K>(PhantomData<K>);
+
+impl<K: Kind> View for Infos<K> {
+    type Row = Info;
+
+    const HEADINGS: &'static [&'static str] = &["NAME", "MODE", "RELEASE", "READY", "AGE", "MISSING", "REGISTRATION"];
+    const NARROW: usize = 6;
+    const NOTHING: &'static str = K::NOTHING;
+    const COLUMNS: &'static [&'static str] = &["name", "mode", "release", "age"];
+
+    fn cells(info: &Info, now: Timestamp) -> Vec<String> {
+        let count = |of: fn(&Running) -> i32| info.deployments.iter().map(|(_, one)| of(one)).sum::<i32>();
+        let missing = if info.missing.is_empty() { NONE.to_owned() } else { info.missing.join("; ") };
+        vec![
+            info.name().to_owned(),
+            info.mode().to_owned(),
+            info.parts.told(),
+            format!("{}/{}", count(|one| one.ready), count(|one| one.wanted)),
+            age(now, Self::created(info)),
+            missing,
+            info.drivers.join(","),
+        ]
     }
+
+    fn reference(info: &Info) -> String {
+        reference(info)
+    }
+
+    fn document(info: &Info) -> Value {
+        whole(info)
+    }
+
+    fn object(info: &Info) -> Value {
+        info.object.clone()
+    }
+
+    fn created(info: &Info) -> Option<Timestamp> {
+        info.text("/metadata/creationTimestamp").parse().ok()
+    }
+}
+
+/// What a list of these takes.
+pub(crate) fn list(args: InfoArgs) -> ListArgs {
+    let InfoArgs { names, watch, no_headers, output } = args;
+    ListArgs {
+        names,
+        selector: None,
+        sort_by: None,
+        watch,
+        show_labels: false,
+        no_headers,
+        show_managed_fields: false,
+        output,
+    }
+}
+
+/// Shows what runs: people get tables of all of it.
+///
+/// # Errors
+/// [`Reason::NotFound`] for a name that there is not.
+pub(crate) fn show<K: Kind>(ui: &Ui, list: &ListArgs, mut all: Vec<Info>) -> Result<Exit, Failure> {
+    if let Some(unknown) = list.names.iter().find(|name| !all.iter().any(|info| info.name() == *name)) {
+        return Err(Failure::new(Reason::NotFound, format!("there is no {} {unknown:?}", K::WHAT)));
+    }
+    all.retain(|info| is_wanted(list, info));
+    match &list.output.output {
+        ListFormat::As(Format::Table | Format::Wide) | ListFormat::Tree if !all.is_empty() => {
+            let wide = list.output.output == ListFormat::As(Format::Wide);
+            let texts: Vec<String> = all.iter().map(|info| people(info, wide)).collect();
+            ui.out(&texts.join("\n"));
+            Ok(Exit::Ok)
+        }
+        _ => show_list::<Infos<K>>(ui, list, all),
+    }
+}
+
+/// Whether one is among those that were named.
+pub(crate) fn is_wanted(list: &ListArgs, info: &Info) -> bool {
+    list.names.is_empty() || list.names.iter().any(|name| name == info.name())
 }
 
 fn reference(info: &Info) -> String {

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use ocm_api::{ManagedClusterAddOn, ManifestWork};
-use ocm_cli::list::{ListFormat, ListOutputArgs, View, follow, show};
+use ocm_cli::list::{ListFormat, View, follow, show};
 use ocm_cli::{Format, Ui, follow_tokens, options};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::cluster_sets::{cluster_sets, selector_in, watch_cluster_sets};
 use ocm_flows::deliveries::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
 use ocm_flows::get::{self, RequestRow};
 use ocm_flows::hub_addons::{hub_addons, watch_hub_addons};
-use ocm_flows::info::{hubs, klusterlets};
+use ocm_flows::info::{hubs, klusterlets, watch_hubs, watch_klusterlets};
 use ocm_flows::placements::{WantedPlacements, choices_of, placements, watch_placements};
 use ocm_flows::registrations::{registrations, watch_registrations};
 use ocm_flows::token;
 use ocm_kube::{Cluster, connect};
 
-use crate::args::{ClustersArgs, CsrArgs, DeliveryArgs, GetArgs, InfoArgs, PlacementArgs, What};
+use crate::args::{ClustersArgs, CsrArgs, DeliveryArgs, GetArgs, PlacementArgs, What};
 use crate::delivery::{AddOns, Works};
 use crate::hub_addon::HubAddOns;
-use crate::info;
+use crate::info::{self, Infos, OfHub, OfKlusterlet};
 use crate::selection::{Choices, Placements, Sets};
 use crate::view::{Clusters, Registrations, Requests};
 
@@ -78,15 +78,21 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         What::Placements(placements) => placed(&hub, placements, &ui).await,
         What::Tokens(args) if args.watch => follow_tokens(&ui, args, token::watch(&hub)).await,
         What::Tokens(args) => ocm_cli::tokens(&ui, &args, &token::list(&hub).await?),
-        What::HubInfo(InfoArgs { output: ListOutputArgs { output } }) => {
-            info::show(&ui, &hubs(&hub).await?, &output, "there is no ClusterManager: this cluster is no hub")
+        What::HubInfo(args) => {
+            let list = info::list(args);
+            if list.watch {
+                return follow::<Infos<OfHub>>(&ui, &list, watch_hubs(&hub), |row| info::is_wanted(&list, row)).await;
+            }
+            info::show::<OfHub>(&ui, &list, hubs(&hub).await?)
         }
-        What::KlusterletInfo(InfoArgs { output: ListOutputArgs { output } }) => info::show(
-            &ui,
-            &klusterlets(&hub).await?,
-            &output,
-            "there is no Klusterlet: this cluster has not joined a hub",
-        ),
+        What::KlusterletInfo(args) => {
+            let list = info::list(args);
+            if list.watch {
+                let changes = watch_klusterlets(&hub);
+                return follow::<Infos<OfKlusterlet>>(&ui, &list, changes, |row| info::is_wanted(&list, row)).await;
+            }
+            info::show::<OfKlusterlet>(&ui, &list, klusterlets(&hub).await?)
+        }
     }
 }
 

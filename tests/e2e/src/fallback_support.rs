@@ -126,7 +126,7 @@ impl Turning {
         assert_eq!(said.code, Some(0), "{said:?}");
         assert!(!said.stdout.contains("eyJ"), "{}", said.stdout);
         let info: Value = serde_json::from_str(&said.stdout).expect("get -o json prints JSON");
-        let hubs = info["hubs"].as_array().cloned().unwrap_or_default();
+        let hubs = info["items"][0]["hubs"].as_array().cloned().unwrap_or_default();
         hubs.iter().map(|hub| (hub["server"].as_str().map(str::to_owned), hub["current"].as_bool())).collect()
     }
 

@@ -16,7 +16,7 @@ use crate::upgrade::rollout::{self, Running};
 use crate::workload::Health;
 
 /// What runs, and how it is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Info {
     /// `ClusterManager` or `Klusterlet`.
     pub kind: &'static str,

@@ -573,8 +573,15 @@ fn a_hub_is_shown_with_what_runs_there_and_what_is_missing() {
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
     check!("get-hub-info", cli, cli.run(["get", "hub-info"]));
     check!("get-hub-info-wide", cli, cli.run(["get", "hub-info", "-o", "wide"]));
-    let run = cli.run(["get", "hub-info", "-o", "json"]);
+    let run = cli.run(["get", "hub-info", "cluster-manager", "-o", "json"]);
     let info: Value = serde_json::from_str(&run.stdout).expect("one object");
+    // Without a name it is a list, also of one.
+    let all: Value = serde_json::from_str(&cli.run(["get", "hub-info", "-o", "json"]).stdout).expect("a list");
+    assert_eq!((&all["kind"], &all["items"]), (&json!("List"), &json!([info])));
+    let run = cli.run(["get", "hub-info", "other", "-o", "json"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (1, ""), "{run}");
+    assert!(run.stderr.contains("there is no ClusterManager \"other\""), "{run}");
+    let run = cli.run(["get", "hub-info", "cluster-manager", "-o", "json"]);
     assert_eq!((&info["release"], &info["registrationDrivers"]), (&json!("v1.2.0"), &json!(["csr", "grpc"])), "{run}");
     let deployment = &info["deployments"][1];
     assert_eq!((&deployment["ready"], &deployment["wanted"]), (&json!(0), &json!(1)), "{run}");
@@ -584,7 +591,7 @@ fn a_hub_is_shown_with_what_runs_there_and_what_is_missing() {
     assert_eq!(info["definitions"][0]["stored"], json!(["v1"]), "{run}");
     assert_eq!(info["missing"].as_array().map(Vec::len), Some(1), "{run}");
     assert!(server.lines().iter().all(|line| line.starts_with("GET ")), "it only reads: {:#?}", server.lines());
-    assert_eq!(cli.run(["get", "hub-info", "-o", "jsonpath={.images.work}"]).stdout, "r/work:v1.2.0");
+    assert_eq!(cli.run(["get", "hub-info", "-o", "jsonpath={.items[0].images.work}"]).stdout, "r/work:v1.2.0");
     let run = cli.run(["get", "hub-info", "-o", "custom-columns=NAME:.name,RELEASE:.release"]);
     assert_eq!(run.stdout, "NAME              RELEASE\ncluster-manager   v1.2.0\n", "{run}");
     let run = cli.run(["get", "hub-info", "-o", "name"]);

@@ -241,7 +241,8 @@ fn from_nothing_to_available_with_the_documented_rights() {
         let look = || {
             let said = run(kubectl_ocm("get", &viewer).args([what, "-o", "json"]));
             ok(&said);
-            (serde_json::from_str::<Value>(&said.stdout).expect("get -o json prints JSON"), said)
+            let list = serde_json::from_str::<Value>(&said.stdout).expect("get -o json prints JSON");
+            (list["items"][0].clone(), said)
         };
         // The operator gives the work agent its pod some time after the cluster has its certificate.
         let pods = |info: &Value| info["deployments"].as_array().expect("a list").clone();
