@@ -279,7 +279,12 @@ impl Policy {
 
     /// Whether it is asked about requests of this kind at all: it judges such, and its administrator has it asked.
     pub fn is_asked_about(&self, operation: Operation) -> bool {
-        self.judges(operation) && self.loaded.asked.scope.judges(operation)
+        self.judges(operation) && self.is_wanted_for(operation)
+    }
+
+    /// Whether its administrator has it asked about requests of this kind, if it judges such.
+    pub(crate) fn is_wanted_for(&self, operation: Operation) -> bool {
+        self.loaded.asked.scope.judges(operation)
     }
 
     /// Whether it is asked about a request, if its conditions are met: it judges such, and its administrator has it asked.

@@ -1,6 +1,6 @@
 //! The policies that are in force, and how others take their place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -25,11 +25,11 @@ pub struct Slot {
     pub generation: u64,
 }
 
-/// Whether a change may take operations away from a place. Whoever is not asked does not object, so a place that stops
-/// to judge something opens a gate.
+/// Whether a change may take operations away that the policy in force judges. Whoever is not asked does not object, so a
+/// place that stops to judge something opens a gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operations {
-    /// All that were judged must be judged.
+    /// All that are judged must be judged, but for those that its administrator does not have the new policy asked about.
     #[default]
     Keep,
     /// Fewer may be judged, but not none; the administrator has said so.
@@ -42,6 +42,7 @@ pub struct Installation {
     place: String,
     generation: u64,
     operations: Operations,
+    judged: Vec<Operation>,
     enforcement: Enforcement,
 }
 
@@ -50,6 +51,13 @@ impl Installation {
     #[must_use]
     pub fn operations(self, operations: Operations) -> Self {
         Self { operations, ..self }
+    }
+
+    /// The same, with what was judged in this place before besides, whatever the word about the policy in force is: a process
+    /// that has ended, or another one, had a policy in force that judges it.
+    #[must_use]
+    pub fn judged(self, judged: Vec<Operation>) -> Self {
+        Self { judged, ..self }
     }
 
     /// The same, with how much the word of the policy counts; without, it is enforced and its errors refuse.
@@ -92,6 +100,7 @@ impl Registry {
             place: place.to_owned(),
             generation: self.generation(),
             operations: Operations::Keep,
+            judged: Vec::new(),
             enforcement: Enforcement::default(),
         }
     }
@@ -108,7 +117,7 @@ impl Registry {
         policy: Result<Arc<Policy>, PolicyError>,
         proof: impl FnOnce(&Arc<Policy>) -> Result<(), PolicyError>,
     ) -> Result<(), PolicyError> {
-        let Installation { place, generation, operations, enforcement } = installation;
+        let Installation { place, generation, operations, judged, enforcement } = installation;
         let proven = policy.and_then(|policy| proof(&policy).map(|()| policy));
         self.change(|slots| {
             let before = slots.get(&place);
@@ -117,7 +126,7 @@ impl Registry {
                 if before.map(|slot| slot.generation).or_else(|| self.removed(&place)) > Some(generation) {
                     return Err(PolicyError::Load(format!("something newer was put into the place {place} meanwhile")));
                 }
-                keeps(&policy, before, operations)?;
+                keeps(&policy, before, operations, &judged)?;
                 Ok(policy)
             });
             match accepted {
@@ -152,7 +161,7 @@ impl Registry {
                 .former
                 .clone()
                 .ok_or_else(|| PolicyError::Load(format!("nothing was in force in {place} before")))?;
-            keeps(&former, Some(slot), operations)?;
+            keeps(&former, Some(slot), operations, &[])?;
             slot.former = std::mem::replace(&mut slot.active, Ok(former)).ok();
             // It was compared with what was in force; this may judge more.
             slot.candidate = None;
@@ -176,7 +185,7 @@ impl Registry {
         self.change(|slots| {
             let slot = slots.get_mut(place).ok_or_else(|| nothing(place))?;
             belongs(&policy, place)?;
-            keeps(&policy, Some(slot), operations)?;
+            keeps(&policy, Some(slot), operations, &[])?;
             slot.candidate = Some((policy, share));
             Ok(())
         })
@@ -255,21 +264,26 @@ fn belongs(policy: &Policy, place: &str) -> Result<(), PolicyError> {
     }
 }
 
-/// Whether a policy judges something, and all that was judged in a place before.
-fn keeps(policy: &Policy, before: Option<&Slot>, operations: Operations) -> Result<(), PolicyError> {
+/// Whether a policy judges something, and all that was judged in a place before: by the policy in force, unless it may be
+/// less than that, and what is named. What its administrator does not have it asked about is no loss.
+fn keeps(
+    policy: &Policy,
+    before: Option<&Slot>,
+    operations: Operations,
+    judged: &[Operation],
+) -> Result<(), PolicyError> {
     if policy.manifest().operations.is_empty() {
         return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
     }
-    if operations == Operations::MayShrink {
-        return Ok(());
-    }
-    let Some(Ok(active)) = before.map(|slot| &slot.active) else { return Ok(()) };
-    let lost = active.manifest().operations.iter().filter(|operation| !policy.judges(**operation));
-    let lost: Vec<&str> = lost.copied().map(Operation::word).collect();
+    let active = before.and_then(|slot| slot.active.as_ref().ok()).filter(|_| operations == Operations::Keep);
+    let active = active.map(|active| active.manifest().operations.as_slice()).unwrap_or_default();
+    let is_lost = |operation: &Operation| !policy.judges(*operation) && policy.is_wanted_for(*operation);
+    let lost: BTreeSet<Operation> = active.iter().chain(judged).copied().filter(is_lost).collect();
     if lost.is_empty() {
         return Ok(());
     }
-    Err(PolicyError::Load(format!("it would no longer be asked about {}, as the policy in force is", lost.join(", "))))
+    let lost: Vec<&str> = lost.into_iter().map(Operation::word).collect();
+    Err(PolicyError::StopsToJudge(lost.join(", ")))
 }
 
 impl Slot {

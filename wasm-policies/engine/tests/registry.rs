@@ -5,12 +5,14 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ocm_api::policy::HubPolicySpec;
 use ocm_policy_abi::{Csr, Operation, Request, Requester, Resource, Verdict};
 use ocm_policy_engine::{
     Ceiling, Comparison, Deadline, Engine, Evaluated, NoEvidence, Operations, Policy, PolicyError, Registry,
     compile_here, evaluate,
 };
 use ocm_policy_rules::{Enforcement, Scope, canary};
+use serde_json::{Value, json};
 use support::{Guest, ask, engine, policy, request};
 
 fn verdict(asked: &Evaluated) -> Result<Verdict, PolicyError> {
@@ -88,7 +90,7 @@ fn a_place_keeps_what_it_judges_and_who_speaks_there() {
 
     for fewer in [r#""create""#, r#""delete","create""#, ""] {
         let error = install(registry.begin("gate"), judging(fewer)).unwrap_err();
-        assert!(matches!(&error, PolicyError::Load(why) if why.contains("asked")), "{error}");
+        assert_eq!(error.code(), if fewer.is_empty() { "load" } else { "stops-to-judge" }, "{error}");
         assert!(registry.propose("gate", judging(fewer).unwrap(), 10_000, Operations::Keep).is_err());
     }
     for operations in [Operations::Keep, Operations::MayShrink] {
@@ -113,6 +115,46 @@ fn a_place_keeps_what_it_judges_and_who_speaks_there() {
         )
         .is_err()
     );
+}
+
+#[test]
+fn what_was_judged_before_is_judged_also_where_nothing_is_in_force() {
+    let engine = engine();
+    let judging = |operations: &str, scope: Value| {
+        let manifest =
+            format!(r#"{{"contract":"ocm:policy@0.1.0","name":"gate","version":"1.0.0","operations":[{operations}]}}"#);
+        let guest = Guest { manifest, ..Guest::answering(DENY) };
+        let spec = json!({"module": {"builtin": "b"}, "operations": scope});
+        let scope = Scope::from(&serde_json::from_value::<HubPolicySpec>(spec).unwrap());
+        let ceiling = Ceiling::default();
+        let artifact = compile_here(&guest.module(), "{}", &ceiling)?;
+        Policy::load_as("gate", &engine, &artifact, &ceiling, &[], scope)
+    };
+    let judged = || vec![Operation::Create, Operation::Join];
+    let install = |registry: &Registry, operations: Operations, policy| {
+        let installation = registry.begin("gate").operations(operations).judged(judged());
+        registry.install(installation, policy, |_| Ok(()))
+    };
+    let lost = Err(PolicyError::StopsToJudge("join".to_owned()));
+    // A word about what is in force here is none about what was in force elsewhere.
+    for operations in [Operations::Keep, Operations::MayShrink] {
+        let registry = Registry::default();
+        assert_eq!(install(&registry, operations, judging(r#""create""#, json!([]))), lost);
+        let closed = verdict(&ask(&registry, "c").asked()[0]);
+        assert_eq!(closed, Err(PolicyError::StopsToJudge("join".to_owned())));
+        install(&registry, operations, judging(r#""join","create""#, json!([]))).unwrap();
+        assert_eq!(install(&registry, operations, judging(r#""create""#, json!([]))), lost);
+        assert_eq!(verdict(&ask(&registry, "c").asked()[0]), Ok(Verdict::Deny), "the one in force stays");
+    }
+    // Its administrator does not have it asked about more: the word of a newer release may mean anything.
+    let registry = Registry::default();
+    assert_eq!(install(&registry, Operations::Keep, judging(r#""create""#, json!(["create", "newer"]))), lost);
+    install(&registry, Operations::Keep, judging(r#""create""#, json!(["create"]))).unwrap();
+    let registry = Registry::default();
+    registry.install(registry.begin("gate"), judging(r#""create","join""#, json!([])), |_| Ok(())).unwrap();
+    let fewer = || judging(r#""create""#, json!(["create"])).unwrap();
+    registry.propose("gate", fewer(), 0, Operations::Keep).unwrap();
+    registry.install(registry.begin("gate"), Ok(fewer()), |_| Ok(())).unwrap();
 }
 
 #[test]

@@ -49,6 +49,9 @@ pub enum PolicyError {
          does not declare its kind: gatekeeper, or opa if it is no template"
     )]
     UndeclaredKind,
+    /// It stops to judge operations that the version before it judges: their words.
+    #[error("the policy cannot be loaded: it would no longer be asked about {0}, as the version before it is")]
+    StopsToJudge(String),
     /// It does not take its settings.
     #[error("the policy cannot be loaded: it refuses its settings: {0}")]
     Settings(String),
@@ -88,6 +91,7 @@ impl PolicyError {
         | Self::TooLarge(text)
         | Self::HostCall(text)
         | Self::Load(text)
+        | Self::StopsToJudge(text)
         | Self::Settings(text)
         | Self::Overloaded(text)
         | Self::EditRefused(text)
@@ -113,7 +117,9 @@ impl PolicyError {
             Self::Malformed(_) | Self::TooLarge(_) => "the policy's answer cannot be used",
             Self::HostCall(_) => "the policy asked for what it may not have",
             Self::Loading => "the policy is being loaded: try again in some seconds",
-            Self::Load(_) | Self::UndeclaredKind | Self::Settings(_) => "the policy cannot be loaded",
+            Self::Load(_) | Self::UndeclaredKind | Self::StopsToJudge(_) | Self::Settings(_) => {
+                "the policy cannot be loaded"
+            }
             Self::DeadlineExceeded => "the deadline of the request has passed",
             Self::Overloaded(_) => "too many requests are being evaluated",
             Self::EditRefused(_) => "the policy may not make a change that it wants",
@@ -138,6 +144,7 @@ impl PolicyError {
             Self::Loading => "loading",
             Self::Load(_) => "load",
             Self::UndeclaredKind => "undeclared-kind",
+            Self::StopsToJudge(_) => "stops-to-judge",
             Self::Settings(_) => "settings",
             Self::DeadlineExceeded => "deadline-exceeded",
             Self::Overloaded(_) => "overloaded",
@@ -160,12 +167,13 @@ mod tests {
         let short = PolicyError::Load("a\nb".to_owned());
         assert_eq!(short.clone().bounded(), short);
         let long = "ä".repeat(KEPT_BYTES);
-        let texts: [fn(String) -> PolicyError; 12] = [
+        let texts: [fn(String) -> PolicyError; 13] = [
             PolicyError::Trap,
             PolicyError::Malformed,
             PolicyError::TooLarge,
             PolicyError::HostCall,
             PolicyError::Load,
+            PolicyError::StopsToJudge,
             PolicyError::Settings,
             PolicyError::Overloaded,
             PolicyError::EditRefused,
@@ -195,6 +203,7 @@ mod tests {
             PolicyError::Loading,
             PolicyError::Load(text()),
             PolicyError::UndeclaredKind,
+            PolicyError::StopsToJudge(text()),
             PolicyError::Settings(text()),
             PolicyError::DeadlineExceeded,
             PolicyError::Overloaded(text()),
