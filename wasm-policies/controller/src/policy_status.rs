@@ -1,11 +1,15 @@
 //! What is written down of a policy: neither clock nor client.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::Condition;
+use ocm_api::conditions::hub_policy::reasons::STOPS_TO_JUDGE;
 use ocm_api::conditions::hub_policy::{DEGRADED, ENFORCING, LOADED, TESTS_PASSED};
 use ocm_api::conditions::{FALSE, TRUE, UNKNOWN, find};
-use ocm_api::policy::{CandidateStatus, HubPolicyStatus, PolicyDecisions};
+use ocm_api::policy::{CandidateStatus, HubPolicyStatus, PolicyDecisions, PolicyOperation};
+use ocm_policy_abi::Operation;
 use ocm_policy_server::{CandidateState, Decisions, State, With};
 
 use crate::enforcement::{self, Enforcement};
@@ -66,9 +70,18 @@ pub(crate) fn status(
         digest: state.sha256.as_ref().map(|sha256| sha256.chars().take(DIGITS).collect()),
         previous_sha256: previous,
         kind: state.kind.map(str::to_owned),
+        operations: operations(state, &before.operations),
         decisions: decisions.map(counted),
         candidate: state.candidate.as_ref().map(candidate),
     }
+}
+
+/// What is judged, and what was judged before and has to be: only the administrator takes that away.
+fn operations(state: &State, before: &[PolicyOperation]) -> Vec<PolicyOperation> {
+    let before = before.iter().filter_map(|word| Operation::of(word.as_str()));
+    let before = before.filter(|operation| !state.left_out.contains(operation));
+    let all: BTreeSet<Operation> = before.chain(state.operations.iter().copied()).collect();
+    all.into_iter().map(|operation| PolicyOperation::from(operation.word())).collect()
 }
 
 fn counted(decisions: Decisions) -> PolicyDecisions {
@@ -92,6 +105,7 @@ fn loaded(state: &State) -> Said {
     let (word, reason) = match state.with {
         With::Policy => (FALSE, "LoadFailed"),
         With::Tests => (FALSE, TESTS_FAILED),
+        With::Operations => (FALSE, STOPS_TO_JUDGE),
         With::Source(reason) => (FALSE, reason),
         With::Fetching => (UNKNOWN, FETCHING),
     };
@@ -140,6 +154,11 @@ fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
         (Some(why), With::Tests) => {
             return said(TRUE, TESTS_FAILED, format!("put right the test cases, or what they are about: {why}"));
         }
+        (Some(why), With::Operations) => {
+            let what = "take a module that judges all that the one before it judges, or set spec.operations to what the policy is \
+                        to be asked about";
+            return said(TRUE, STOPS_TO_JUDGE, format!("{what}: {why}"));
+        }
         (Some(why), With::Source(reason)) => return said(TRUE, reason, why),
         (Some(why), With::Fetching) => return said(UNKNOWN, FETCHING, why),
     }
@@ -167,6 +186,8 @@ mod tests {
             observed: (Some("u".to_owned()), 3),
             sha256: sha256.map(|digit| digit.repeat(64)),
             kind: sha256.map(|_| "component"),
+            operations: sha256.map(|_| vec![Operation::Create, Operation::Join]).unwrap_or_default(),
+            left_out: Vec::new(),
             failed: failed.map(str::to_owned),
             in_short: None,
             with: With::Policy,
@@ -225,6 +246,35 @@ mod tests {
         assert_eq!(words(&status), [("False", "TestsFailed"), ("True", "Answered"), ("True", "TestsFailed")]);
         assert!(status.conditions[2].message.ends_with("case 1 fails"), "{status:?}");
         assert_eq!(tests(&State { failed: Some("no".to_owned()), ..good }), word("Unknown", "NotLoaded"));
+    }
+
+    #[test]
+    fn what_was_judged_is_kept_until_the_administrator_says_otherwise() {
+        let of = |state: &State, before: &HubPolicyStatus| {
+            let now = status(state, "Enforce", &ALL_WELL, None, before, Timestamp::UNIX_EPOCH);
+            let judged: Vec<String> = now.operations.iter().map(ToString::to_string).collect();
+            (now, judged.join(" "))
+        };
+        let (first, judged) = of(&state(Some("a"), None), &HubPolicyStatus::default());
+        assert_eq!(judged, "create join");
+        // A controller that starts and refuses the version that is wanted, whatever is left out for that version.
+        let fewer = State { with: With::Operations, ..state(None, Some("it would no longer be asked about join")) };
+        let (closed, judged) = of(&fewer, &first);
+        assert_eq!((judged.as_str(), closed.sha256.as_ref()), ("create join", None));
+        assert_eq!(closed.previous_sha256, first.sha256, "it is known whose they are");
+        let said = [("False", "StopsToJudge"), ("False", "NotLoaded"), ("True", "StopsToJudge")];
+        assert_eq!(words(&closed), said);
+        assert!(closed.conditions[2].message.contains("set spec.operations to"), "{closed:?}");
+        // One that has another version in force, which judges less.
+        let slow = State { operations: vec![Operation::Create], ..state(Some("b"), None) };
+        assert_eq!(of(&slow, &closed).1, "create join");
+        let left_out = State { left_out: vec![Operation::Join, Operation::Admit], ..slow };
+        assert_eq!(of(&left_out, &closed).1, "create");
+        let more = State { operations: vec![Operation::Admit, Operation::Create], ..state(Some("b"), None) };
+        assert_eq!(of(&more, &first).1, "create join admit");
+        // This release asks nobody about what it does not know.
+        let newer = HubPolicyStatus { operations: vec![PolicyOperation::Other("migrate".to_owned())], ..first };
+        assert_eq!(of(&state(Some("a"), None), &newer).1, "create join");
     }
 
     #[test]

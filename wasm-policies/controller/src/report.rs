@@ -233,7 +233,8 @@ fn is_written(written: Option<&Written>, states: &BTreeMap<String, State>, seen:
 
 /// All members, so that what is no longer to be said is taken away.
 fn whole(status: &HubPolicyStatus) -> Value {
-    let mut members = json!({"sha256": null, "digest": null, "previousSha256": null, "kind": null, "decisions": null, "candidate": null});
+    let absent = ["sha256", "digest", "previousSha256", "kind", "operations", "decisions", "candidate"];
+    let mut members = Value::Object(absent.into_iter().map(|member| (member.to_owned(), Value::Null)).collect());
     if let (Some(all), Value::Object(said)) = (members.as_object_mut(), json!(status)) {
         all.extend(said);
     }

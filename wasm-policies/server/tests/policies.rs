@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ocm_api::policy::HubPolicySpec;
-use ocm_policy_abi::Stage;
+use ocm_policy_abi::{Operation, Stage};
 use ocm_policy_engine::{Cancellation, Deadline};
 use ocm_policy_rules::{Enforcement, Mode, OnError, Scope};
 use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Reviewed, Source, Wanted, With};
@@ -355,6 +355,54 @@ async fn a_policy_that_stops_to_judge_is_put_in_force_only_as_another_one() {
     assert!(refused(&parts, "dev-1").is_some());
     parts.policies.apply(&[Wanted { uid: Some("2".to_owned()), ..other }]).await;
     assert_eq!((refused(&parts, "dev-1"), parts.policies.failed()), (None, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_pod_that_starts_keeps_what_was_judged_before_it() {
+    let judged = || vec![Operation::Create, Operation::Accept];
+    let fewer = || {
+        let source = Source::Builtin("agent-self-edit".to_owned());
+        Wanted { source, settings: "{}".to_owned(), judged: judged(), ..counts("prod-*", Mode::Enforce) }
+    };
+    let parts = support::parts();
+    let state = |parts: &Parts| parts.policies.states()["names"].clone();
+    for _ in 0..2 {
+        parts.policies.apply(&[fewer()]).await;
+        assert!(parts.policies.failed()[0].1.contains("it would no longer be asked about create"));
+        assert_eq!((state(&parts).with, state(&parts).sha256), (With::Operations, None));
+        assert!(refused(&parts, "dev-1").is_some_and(|why| why.contains("the policy cannot be loaded")));
+    }
+    // What judges it all is taken, and stays when its status tells it.
+    parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
+    parts.policies.apply(&[Wanted { judged: judged(), ..counts("prod-*", Mode::Enforce) }]).await;
+    assert_eq!((refused(&parts, "prod-1"), parts.policies.failed()), (None, Vec::new()));
+    assert!(judged().iter().all(|operation| state(&parts).operations.contains(operation)));
+    // Of another HubPolicy of that name nothing is told.
+    parts.policies.apply(&[Wanted { uid: Some("2".to_owned()), ..unknown(Mode::Enforce) }]).await;
+    assert_eq!((state(&parts).operations, refused(&parts, "dev-1").is_some()), (Vec::new(), true));
+
+    // The word of the administrator: what it is asked about.
+    let parts = support::parts();
+    let spec = json!({"module": {"builtin": "x"}, "operations": ["update", "delete"]});
+    let scope = Scope::from(&serde_json::from_value::<HubPolicySpec>(spec).unwrap());
+    parts.policies.apply(&[Wanted { scope, ..fewer() }]).await;
+    assert_eq!((refused(&parts, "dev-1"), parts.policies.failed()), (None, Vec::new()));
+    assert!(state(&parts).left_out.contains(&Operation::Create));
+}
+
+#[tokio::test]
+async fn what_another_pod_had_in_force_is_held_against_one_that_runs() {
+    let parts = support::parts();
+    parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
+    let state = || parts.policies.states()["names"].clone();
+    assert!(!state().operations.contains(&Operation::Admit) && state().failed.is_none());
+    let more = Wanted { judged: vec![Operation::Admit], ..counts("prod-*", Mode::Enforce) };
+    parts.policies.apply(&[more]).await;
+    assert!(parts.policies.failed()[0].1.contains("it would no longer be asked about admit"));
+    assert!(state().sha256.is_some() && refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+    // It is looked at again as soon as the status tells something else.
+    parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
+    assert_eq!(parts.policies.failed(), []);
 }
 
 /// The policy about names, asked about these operations alone.

@@ -39,6 +39,8 @@ pub mod hub_policy {
 
     /// Reasons.
     pub mod reasons {
+        /// Loaded False, Degraded True: the version that is wanted stops to judge what was judged before.
+        pub const STOPS_TO_JUDGE: &str = "StopsToJudge";
         /// Loaded False: there is no connection to the place that the module comes from.
         pub const SOURCE_UNREACHABLE: &str = "SourceUnreachable";
         /// Loaded False: the server that the module comes from answers with something else.

@@ -227,6 +227,11 @@ pub struct HubPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
     pub kind: Option<String>,
+    /// Operations that the module in force judges; while none is, those that have to be judged again. Also after its pods have
+    /// ended, the policy engine puts no version in force that judges fewer, but for what spec.operations leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 8), extend("x-kubernetes-list-type" = "set")))]
+    pub operations: Vec<PolicyOperation>,
     /// What the joins came to that the policy controller had it judge. None: none was judged yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<PolicyDecisions>,

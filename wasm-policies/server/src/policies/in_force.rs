@@ -108,10 +108,15 @@ impl Place {
         self.state.failed.is_none()
     }
 
-    /// Whether there is nothing to be done for this, but for how much it counts.
+    /// Whether there is nothing to be done for this, but for how much it counts. What is in force has to judge also what another
+    /// process has had in force since.
     fn is_done(&self, now: &Tried) -> bool {
         let Some((before, at)) = &self.tried else { return false };
-        before.is_same(now) && (self.state.failed.is_none() || at.elapsed() < retry(self.failures))
+        let stays = || match self.state.failed {
+            None => now.wanted.keeps(&self.state.operations),
+            Some(_) => before.wanted.judged == now.wanted.judged && at.elapsed() < retry(self.failures),
+        };
+        before.is_same(now) && stays()
     }
 }
 
@@ -417,16 +422,20 @@ impl Policies {
             Some(Place { uid, .. }) if *uid != wanted.uid => Operations::MayShrink,
             _ => Operations::Keep,
         };
-        let installation = self.registry.begin(&wanted.name).operations(operations);
+        let installation = self.registry.begin(&wanted.name).operations(operations).judged(wanted.judged.clone());
         let (loaded, with) = match self.load(module, wanted, turn).await {
             Ok(policy) => (Ok(policy), With::Policy),
             Err(NotLoaded { error, with }) => (Err(error), with),
         };
-        let kind = loaded.as_ref().ok().map(|policy| policy.header().kind.word());
+        let (kind, operations) = match &loaded {
+            Ok(policy) => (Some(policy.header().kind.word()), policy.manifest().operations.clone()),
+            Err(_) => (None, Vec::new()),
+        };
         let installation = installation.enforcement(self.no_looser(&wanted.name, wanted.enforcement));
         match self.registry.install(installation, loaded, |_| Ok(())) {
             Ok(()) => {
-                let state = State { sha256: Some(tried.sha256.clone()), kind, ..State::of(wanted) };
+                let (sha256, left_out) = (Some(tried.sha256.clone()), wanted.left_out());
+                let state = State { sha256, kind, operations, left_out, ..State::of(wanted) };
                 let place = Place {
                     tried: Some((tried, Instant::now())),
                     failures: 0,
@@ -439,6 +448,7 @@ impl Policies {
                 self.places().insert(wanted.name.clone(), place);
             }
             Err(error) => {
+                let with = if matches!(error, PolicyError::StopsToJudge(_)) { With::Operations } else { with };
                 self.fail(wanted, Some(tried), error);
                 self.lies_with(wanted, with);
             }
@@ -602,6 +612,9 @@ impl Policies {
         let sha256 = before.and_then(|place| place.state.sha256.clone());
         let kind = before.and_then(|place| place.state.kind);
         let uid = before.map_or_else(|| wanted.uid.clone(), |place| place.uid.clone());
+        // What another policy of the same name judges is not held against this one.
+        let operations = before.filter(|place| place.uid == wanted.uid);
+        let operations = operations.map(|place| place.state.operations.clone()).unwrap_or_default();
         if sha256.is_none() {
             // Nothing is in force but a refusal, which says why and counts as it is wanted.
             self.registry.close(&wanted.name, error, self.no_looser(&wanted.name, wanted.enforcement));
@@ -611,7 +624,8 @@ impl Policies {
         });
         let failures = again.map_or(0, |(before, _)| before.failures).saturating_add(1);
         let tried = tried.map(|tried| (tried, Instant::now()));
-        let state = State { sha256, kind, failed: Some(failed), in_short: Some(in_short), ..State::of(wanted) };
+        let (failed, in_short) = (Some(failed), Some(in_short));
+        let state = State { sha256, kind, operations, failed, in_short, ..State::of(wanted) };
         let place = Place { tried, failures, wanted: wanted.clone(), uid, state, proposed: None };
         places.insert(wanted.name.clone(), place);
     }

@@ -1,5 +1,7 @@
 //! What became of wanted policies and of their candidates.
 
+use ocm_policy_abi::Operation;
+
 use super::wanted::Wanted;
 
 /// What became of a wanted policy.
@@ -11,6 +13,10 @@ pub struct State {
     pub sha256: Option<String>,
     /// The kind of the module in force.
     pub kind: Option<&'static str>,
+    /// What the module in force judges, if it was put in force by this HubPolicy and no former one of its name.
+    pub operations: Vec<Operation>,
+    /// What the administrator does not have it asked about; nothing while the newest version is not in force.
+    pub left_out: Vec<Operation>,
     /// Why the newest version is not in force.
     pub failed: Option<String>,
     /// The same without what may quote settings.
@@ -31,6 +37,8 @@ pub enum With {
     Policy,
     /// It fails its test cases.
     Tests,
+    /// It stops to judge what was judged before.
+    Operations,
     /// The module was not fetched yet.
     Fetching,
     /// The module cannot be had: a stable word for the reason.
@@ -64,6 +72,8 @@ impl State {
             observed,
             sha256: None,
             kind: None,
+            operations: Vec::new(),
+            left_out: Vec::new(),
             failed: None,
             in_short: None,
             with: With::Policy,

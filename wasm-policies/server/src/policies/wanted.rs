@@ -2,7 +2,7 @@
 
 use ocm_api::policy::{HubPolicy, Module, ModuleSource, ObjectKey};
 use ocm_core::hub_policy::{PREVIOUS, Version};
-use ocm_policy_abi::{EditGrant, LimitsAsked};
+use ocm_policy_abi::{EditGrant, LimitsAsked, Operation};
 use ocm_policy_rules::{Enforcement, Scope, hub_policy};
 
 use super::source::{Key, Source};
@@ -28,6 +28,8 @@ pub struct Wanted {
     pub enforcement: Enforcement,
     /// What it is asked about.
     pub scope: Scope,
+    /// What was judged by the version of it that was in force, in any process of this hub, as its status tells.
+    pub judged: Vec<Operation>,
     /// What it may change.
     pub edits: Vec<EditGrant>,
     /// What it may use at most; none: what the server allows.
@@ -68,6 +70,7 @@ impl Wanted {
             tests: spec.tests.clone(),
             enforcement: spec.into(),
             scope: spec.into(),
+            judged: judged(policy),
             edits: hub_policy::granted(&spec.grants),
             limits: hub_policy::limits(&spec.limits),
             former: former(policy),
@@ -96,6 +99,7 @@ impl Wanted {
             tests: None,
             enforcement: Enforcement::default(),
             scope: Scope::default(),
+            judged: Vec::new(),
             edits: Vec::new(),
             limits: LimitsAsked::default(),
             former: None,
@@ -103,11 +107,22 @@ impl Wanted {
         }
     }
 
+    /// Whether a module that judges these operations judges all that was judged before, but for what the administrator does
+    /// not have it asked about.
+    pub(super) fn keeps(&self, operations: &[Operation]) -> bool {
+        self.judged.iter().all(|judged| operations.contains(judged) || !self.scope.judges(*judged))
+    }
+
+    /// The operations that the administrator does not have it asked about.
+    pub(super) fn left_out(&self) -> Vec<Operation> {
+        Operation::ALL.into_iter().filter(|operation| !self.scope.judges(*operation)).collect()
+    }
+
     /// Whether both want the same in force, but for how much it counts.
     pub(super) fn is_but_for_enforcement(&self, now: &Self) -> bool {
         let (enforcement, generation) = (now.enforcement, now.generation);
-        let (former, candidate) = (now.former.clone(), now.candidate.clone());
-        Self { enforcement, generation, former, candidate, ..self.clone() } == *now
+        let (former, candidate, judged) = (now.former.clone(), now.candidate.clone(), now.judged.clone());
+        Self { enforcement, generation, former, candidate, judged, ..self.clone() } == *now
     }
 
     /// The policy with its candidate in its place.
@@ -115,6 +130,12 @@ impl Wanted {
         let Candidate { source, sha256, settings, tests, share: _ } = candidate.clone();
         Self { source, sha256, settings, tests, former: None, candidate: None, ..self.clone() }
     }
+}
+
+/// What its status says was judged. A word of a newer release is of an operation that this one asks nobody about.
+fn judged(policy: &HubPolicy) -> Vec<Operation> {
+    let operations = policy.status.iter().flat_map(|status| &status.operations);
+    operations.filter_map(|word| Operation::of(word.as_str())).collect()
 }
 
 /// Where the module comes from that `policy rollback` puts in force again.
@@ -190,6 +211,7 @@ mod tests {
                 break_glass: true,
             },
             scope: Scope::default(),
+            judged: Vec::new(),
             edits: Vec::new(),
             limits: LimitsAsked { fuel: Some(7), memory_bytes: Some(65536) },
             former: None,
@@ -212,6 +234,25 @@ mod tests {
         }));
         assert_eq!((made.tests.as_deref(), made.candidate.unwrap().tests.as_deref()), (Some("a"), Some("b")));
         assert_eq!(wanted(json!({"module": {"builtin": "x"}})).settings, "{}");
+    }
+
+    #[test]
+    fn what_was_judged_is_what_the_status_tells_and_makes_no_other_version() {
+        let with = |status: Value| {
+            let object = json!({
+                "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": {"name": "p"},
+                "spec": {"module": {"builtin": "x"}, "operations": ["create", "join"]}, "status": status,
+            });
+            Wanted::of(&serde_json::from_value(object).unwrap())
+        };
+        let seen = with(json!({"operations": ["create", "update", "join", "migrate"]}));
+        assert_eq!(seen.judged, [Operation::Create, Operation::Update, Operation::Join]);
+        // Nobody has written a status, or a release that did not tell it.
+        for former in [Value::Null, json!({"sha256": "ab"})] {
+            assert!(with(former.clone()).judged.is_empty() && with(former).is_but_for_enforcement(&seen));
+        }
+        assert!(seen.keeps(&[Operation::Create, Operation::Join]) && !seen.keeps(&[Operation::Create]));
+        assert!(!seen.left_out().contains(&Operation::Join) && seen.left_out().contains(&Operation::Update));
     }
 
     #[test]

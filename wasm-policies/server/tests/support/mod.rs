@@ -94,6 +94,7 @@ pub fn names(place: &str, pattern: &str) -> Wanted {
         sha256: None,
         enforcement: Enforcement::default(),
         scope: Scope::default(),
+        judged: Vec::new(),
         edits: Vec::new(),
         limits: LimitsAsked::default(),
         former: None,
