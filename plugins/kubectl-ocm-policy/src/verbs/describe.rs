@@ -89,6 +89,10 @@ fn text(described: &Described, now: Timestamp) -> Result<String, Failure> {
     row("Digest in force:", &digest(status.sha256.as_ref()));
     row("Former digest:", &digest(status.previous_sha256.as_ref()));
     row("Kind:", status.kind.as_deref().unwrap_or(NONE));
+    if !status.operations.is_empty() {
+        let judged: Vec<&str> = status.operations.iter().map(PolicyOperation::as_str).collect();
+        row("Judges:", &judged.join(", "));
+    }
     row("Asked about:", &asked_about(spec));
     row("Mode:", &mode(policy));
     row("On error:", spec.on_error.as_str());

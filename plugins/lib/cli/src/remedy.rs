@@ -57,6 +57,11 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::MendPolicy => {
             "put its module or its settings right, then: kubectl ocm policy apply -f FILE --wait".to_owned()
         }
+        Remedy::PolicyOperations => {
+            "take a module that judges these operations as well, or set spec.operations to what the policy is to be asked about, \
+             then: kubectl ocm policy apply -f FILE --wait"
+                .to_owned()
+        }
         Remedy::PoliciesOutOfForce => {
             "take them out of force again: kubectl ocm policy emergency --reason TEXT".to_owned()
         }

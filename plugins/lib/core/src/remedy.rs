@@ -38,6 +38,8 @@ pub enum Remedy {
     PolicyController,
     /// Put module or settings of a HubPolicy right, and apply it again.
     MendPolicy,
+    /// Have a HubPolicy loaded from a module that judges what was judged before, or say in it what it is to be asked about.
+    PolicyOperations,
     /// Have the API server ask no policy any more.
     PoliciesOutOfForce,
     /// Enable the HubPolicy of this name again.

@@ -17,6 +17,6 @@ pub use change::{Change, ChangeError, Refusal, change, changes};
 pub use disabled::{DISABLED, Switch, SwitchError, Switching, Was, disabled, switch};
 pub use loading::{Loading, loading};
 pub use log::{Logged, Said, Selection};
-pub use standing::{Observed, condition, next_step, observed};
+pub use standing::{Observed, condition, mended, next_step, observed};
 pub use tally::{Tally, Waiting};
 pub use versions::{PREVIOUS, Step, StepError, Version, is_as_found, step};

@@ -1,5 +1,6 @@
 //! Where a HubPolicy stands, by what the policy controller has written of it.
 
+use ocm_api::conditions::hub_policy::reasons::STOPS_TO_JUDGE;
 use ocm_api::conditions::hub_policy::{DEGRADED, LOADED};
 use ocm_api::conditions::{FALSE, TRUE, UNKNOWN, find};
 use ocm_api::policy::HubPolicy;
@@ -34,13 +35,22 @@ pub fn condition<'a>(policy: &'a HubPolicy, type_: &str) -> Option<&'a str> {
     Some(if observed(policy) == Observed::Current { found.status.as_str() } else { UNKNOWN })
 }
 
+/// What has a policy loaded again that its status says is not.
+pub fn mended(policy: &HubPolicy) -> Remedy {
+    let conditions = policy.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    match find(conditions, LOADED) {
+        Some(loaded) if loaded.reason == STOPS_TO_JUDGE => Remedy::PolicyOperations,
+        _ => Remedy::MendPolicy,
+    }
+}
+
 /// What to do about a policy; none: nothing. `waiting`: whether registrations wait for it.
 pub fn next_step(policy: &HubPolicy, waiting: bool) -> Option<Hint> {
     if observed(policy) != Observed::Current {
         return Some(Remedy::PolicyController.into());
     }
     if condition(policy, LOADED) == Some(FALSE) {
-        return Some(Remedy::MendPolicy.into());
+        return Some(mended(policy).into());
     }
     if disabled(policy).is_some() {
         return Some(Remedy::EnablePolicy(policy.metadata.name.clone().unwrap_or_default()).into());
@@ -98,6 +108,10 @@ pub(super) mod tests {
         assert_eq!(next_step(&with(3, &well), true), Some(Remedy::Registrations.into()));
         assert_eq!(next_step(&with(3, &[(LOADED, TRUE), (DEGRADED, TRUE)]), true), Some("m".into()));
         assert_eq!(next_step(&with(3, &[(LOADED, FALSE), (DEGRADED, TRUE)]), true), Some(Remedy::MendPolicy.into()));
+        let mut fewer = with(3, &[(LOADED, FALSE), (DEGRADED, TRUE)]);
+        let conditions = fewer.status.iter_mut().flat_map(|status| &mut status.conditions);
+        conditions.for_each(|condition| condition.reason = STOPS_TO_JUDGE.to_owned());
+        assert_eq!(next_step(&fewer, true), Some(Remedy::PolicyOperations.into()));
         let mut off = with(3, &[(LOADED, TRUE), (DEGRADED, TRUE)]);
         off.spec.mode = PolicyMode::Audit;
         assert_eq!(next_step(&off, false), Some("m".into()));

@@ -8,7 +8,7 @@ use ocm_api::HubPolicy;
 use ocm_api::conditions::find;
 use ocm_api::conditions::hub_policy::ENFORCING;
 use ocm_api::policy::PolicyMode;
-use ocm_core::hub_policy::{Loading, loading};
+use ocm_core::hub_policy::{Loading, loading, mended};
 use ocm_core::plan::{Applied, Mode, Plan};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::triggers::Triggers;
@@ -144,7 +144,7 @@ async fn in_force(
                 }
                 Loading::Failed(why) => {
                     let sentence = format!("policy {name:?} is applied, and its new version is not in force");
-                    return Ok(Check::Ready(Err(Failure::other(sentence).because(why).hint(Remedy::MendPolicy))));
+                    return Ok(Check::Ready(Err(Failure::other(sentence).because(why).hint(mended(&policy)))));
                 }
             }
         }
