@@ -6,7 +6,7 @@ use e2e_tests::accept_support::{Hub, Who, managed_cluster};
 use e2e_tests::controller_support::{Controller, hub};
 use e2e_tests::manifests::apply;
 use e2e_tests::refusals::{Answer, CLUSTERS, Call, Sender};
-use e2e_tests::roles::{resources, tells_of_policies, users_without_one_rule};
+use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
 use e2e_tests::webhook_support::{Webhook, policy};
 use e2e_tests::{SOON, until, until_within};
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
@@ -177,6 +177,51 @@ fn a_version_that_cannot_be_loaded_is_told_and_the_former_one_stays() {
     policy(&hub.cluster, "names", tested("deny"));
     becomes(&hub, "names", ["True Loaded", "True Answered", "False AsWanted"]);
     assert_eq!(condition(&hub, "names", "TestsPassed"), "True Passed");
+}
+
+#[test]
+fn a_version_that_stops_to_judge_is_refused_also_by_pods_that_start() {
+    let (hub, webhook) = installed("policy-status-operations");
+    let rights = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
+    let controller = Controller::start_as(&rights);
+    let names = json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": ["prod-*"]}});
+    policy(&hub.cluster, "names", names.clone());
+    let well = ["True Loaded", "True Answered", "False AsWanted"];
+    becomes(&hub, "names", well);
+    let operations = || object(&hub, "names")["status"]["operations"].clone();
+    let judged = json!(["create", "request", "approve", "accept", "join"]);
+    assert_eq!(operations(), judged);
+    let bootstrap = Sender::new(hub.client(Who::Bootstrap));
+    let register = |name: &str| {
+        let call = Call::create(CLUSTERS, json!(managed_cluster(name)));
+        Answer::of("a cluster", hub.wait(bootstrap.send(&call, true)))
+    };
+    let refuses = |name: &str| matches!(register(name), Answer::Webhook(_));
+    until("the webhook has loaded it", || register("prod-1") == Answer::Passed && refuses("dev-1"));
+
+    // While it runs, the former version stays in force.
+    policy(&hub.cluster, "names", json!({"module": {"builtin": "agent-self-edit"}}));
+    becomes(&hub, "names", ["False StopsToJudge", "True Answered", "True StopsToJudge"]);
+    assert_eq!((register("prod-1"), operations()), (Answer::Passed, judged.clone()));
+    assert!(refuses("dev-1"));
+
+    // Whoever starts does not know it any more, and puts nothing less in force.
+    drop(controller);
+    let webhook = webhook.restart(&hub.cluster);
+    webhook.configure_and_wait(&hub.cluster);
+    let _controller = Controller::start_as(&rights);
+    becomes(&hub, "names", ["False StopsToJudge", "False NotLoaded", "True StopsToJudge"]);
+    assert!(refuses("prod-1") && refuses("dev-1"));
+    assert_eq!(operations(), judged);
+    let message = object(&hub, "names")["status"]["conditions"].to_string();
+    assert!(message.contains("it would no longer be asked about create, request, approve, join, as"), "{message}");
+
+    // The administrator says what it is asked about.
+    let fewer = json!({"module": {"builtin": "agent-self-edit"}, "operations": ["update", "admit"]});
+    policy(&hub.cluster, "names", fewer);
+    becomes(&hub, "names", well);
+    until("the webhook has loaded it", || register("dev-1") == Answer::Passed);
+    until("it is told what is judged", || operations() == json!(["update", "accept", "admit"]));
 }
 
 #[test]
