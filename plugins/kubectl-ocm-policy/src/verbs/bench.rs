@@ -1,6 +1,8 @@
 //! How fast policies decide.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 use ocm_cli::{Format, Table, Ui, document};
@@ -63,7 +65,11 @@ pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
         }
     }
     ui.tell(Event::now(format!("measuring for {seconds} s")));
-    let measured = measure(&policies, &asked, Duration::from_secs(seconds), threads);
+    let measured = measure(&policies, &asked, Duration::from_secs(seconds), threads).map_err(|error| {
+        Failure::other(format!("this machine starts no {threads} threads to measure with"))
+            .because(error)
+            .hint("--threads 1 measures with one")
+    })?;
     match output.output {
         format @ (Format::Json | Format::Yaml) => ui.out(&document(format, &measured)?),
         Format::Name => ui.line(&format!("{:.0}", measured.answers_per_second)),
@@ -72,36 +78,37 @@ pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn measure(policies: &Policies, asked: &[Asked], time: Duration, threads: u16) -> Measured {
+/// Has so many threads ask for so long. An error where not all of them can be started.
+fn measure(policies: &Policies, asked: &[Asked], time: Duration, threads: u16) -> io::Result<Measured> {
     // The first decisions error pages in and fill the caches of the machine; a hub is past that.
     for asked in asked.iter().cycle().take(200) {
         answer(policies, asked);
     }
     let (over, fuel) = (AtomicBool::new(false), AtomicU64::new(0));
     let begun = Instant::now();
-    let all: Vec<(Histogram, [u64; Answer::ALL.len()])> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    let (mut times, mut verdicts) = (Histogram::new(), [0; Answer::ALL.len()]);
-                    for asked in asked.iter().cycle() {
-                        let begun = Instant::now();
-                        let (verdict, used) = answer(policies, asked);
-                        times.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
-                        verdicts[verdict as usize] += 1;
-                        fuel.fetch_add(used, Ordering::Relaxed);
-                        if over.load(Ordering::Relaxed) {
-                            break;
-                        }
-                    }
-                    (times, verdicts)
-                })
-            })
-            .collect();
-        std::thread::sleep(time);
+    let work = || {
+        let (mut times, mut verdicts) = (Histogram::new(), [0; Answer::ALL.len()]);
+        for asked in asked.iter().cycle() {
+            let begun = Instant::now();
+            let (verdict, used) = answer(policies, asked);
+            times.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            verdicts[verdict as usize] += 1;
+            fuel.fetch_add(used, Ordering::Relaxed);
+            if over.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        (times, verdicts)
+    };
+    let all: Vec<(Histogram, [u64; Answer::ALL.len()])> = thread::scope(|scope| {
+        let workers: io::Result<Vec<_>> = (0..threads).map(|_| Builder::new().spawn_scoped(scope, work)).collect();
+        if workers.is_ok() {
+            thread::sleep(time);
+        }
+        // Also those end that were started before one was not.
         over.store(true, Ordering::Relaxed);
-        workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
-    });
+        Ok::<_, io::Error>(workers?.into_iter().filter_map(|worker| worker.join().ok()).collect())
+    })?;
     let seconds = begun.elapsed().as_secs_f64();
     let mut times = Histogram::new();
     let mut answers = std::collections::BTreeMap::new();
@@ -112,7 +119,7 @@ fn measure(policies: &Policies, asked: &[Asked], time: Duration, threads: u16) -
         }
     }
     answers.retain(|_, count| *count > 0);
-    Measured {
+    Ok(Measured {
         policies: policies.count(),
         requests: asked.len(),
         threads,
@@ -126,7 +133,7 @@ fn measure(policies: &Policies, asked: &[Asked], time: Duration, threads: u16) -
         fuel: fuel.into_inner() / times.count().max(1),
         resident_bytes: resident(),
         answers,
-    }
+    })
 }
 
 /// One request on its whole way: written for the policies, decided by fresh instances, combined.
