@@ -74,6 +74,16 @@ fn texts<'v>(field: &Path, object: &'v Value) -> BTreeSet<&'v str> {
     found.into_iter().chain(several).filter_map(Value::as_str).collect()
 }
 
+/// Whether a query finds the same in two objects, so that it cannot tell them apart.
+///
+/// # Errors
+/// Says what is wrong with the query.
+pub fn finds_the_same(query: &Query, one: &Value, other: &Value) -> Result<bool, BadQuery> {
+    let plan = Plan::new(query)?;
+    let of = |object| plan.selects(object).then(|| (plan.keys(object), Projected::of(object, &plan, query)));
+    Ok(of(one) == of(other))
+}
+
 /// A query that was understood.
 struct Plan {
     selector: Selector,
@@ -116,6 +126,21 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Whether an object has the labels.
+    fn selects(&self, object: &Value) -> bool {
+        self.selector.matches(|key| object.pointer("/metadata/labels")?.get(key)?.as_str())
+    }
+
+    /// The clusters or users whose rows an object is among; none where it is among those of all.
+    fn keys<'v>(&self, object: &'v Value) -> BTreeSet<&'v str> {
+        match &self.of {
+            Of::Hub => BTreeSet::new(),
+            Of::Cluster(field) | Of::User(field) => texts(field, object),
+        }
+    }
+}
+
 /// What a query finds in one state of the hub: its fields alone, sorted, and by cluster or user where the query asks for
 /// the rows of the request's. It is made once for a state, and gives the table of a request without looking at the rows
 /// of others.
@@ -126,6 +151,8 @@ pub struct Evidence {
     limit: usize,
     /// Only rows of objects that are not older, in milliseconds.
     within: Option<i64>,
+    /// Whether objects are counted.
+    counts: bool,
     found: Found,
 }
 
@@ -148,7 +175,7 @@ struct Rows {
 }
 
 /// What a query needs of an object.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Projected {
     namespace: Option<String>,
     name: String,
@@ -175,14 +202,14 @@ impl Evidence {
         let mut groups: BTreeMap<String, Vec<Projected>> = BTreeMap::new();
         for object in objects {
             let object = object.borrow();
-            if !plan.selector.matches(|key| object.pointer("/metadata/labels")?.get(key)?.as_str()) {
+            if !plan.selects(object) {
                 continue;
             }
             let projected = Projected::of(object, &plan, query);
             match &plan.of {
                 Of::Hub => all.push(projected),
-                Of::Cluster(field) | Of::User(field) => {
-                    for key in texts(field, object) {
+                Of::Cluster(_) | Of::User(_) => {
+                    for key in plan.keys(object) {
                         groups.entry(key.to_owned()).or_default().push(projected.clone());
                     }
                 }
@@ -196,20 +223,41 @@ impl Evidence {
         };
         let limit = query.limit.map_or(budget.rows, |limit| budget.rows.min(limit as usize));
         let within = query.created_within_seconds.map(|seconds| i64::from(seconds) * 1000);
-        Ok(Self { revision: revision.to_owned().into(), budget, limit, within, found })
+        Ok(Self { revision: revision.to_owned().into(), budget, limit, within, counts: query.count, found })
     }
 
     /// The table of a request. Where the query asks for the rows of its cluster, or of the user who asks, and the request
     /// has none, there are no rows, and the table is not complete.
     pub fn table(&self, request: &Request<'_>) -> Table<'static> {
+        let (rows, known) = self.rows(request);
+        self.cut(rows, known, &self.revision)
+    }
+
+    /// The table of a request with what the same query finds in more objects, and their revision.
+    pub fn table_with(&self, more: &Self, request: &Request<'_>) -> Table<'static> {
+        let ((mut rows, known), (others, _)) = (self.rows(request), more.rows(request));
+        rows.extend(others);
+        if !self.counts {
+            rows.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+            return self.cut(rows, known, &more.revision);
+        }
+        let summed = summed(rows);
+        self.cut(summed.iter().collect(), known, &more.revision)
+    }
+
+    /// The rows of a request, and whether it names whose they are.
+    fn rows(&self, request: &Request<'_>) -> (Vec<&Row<'static>>, bool) {
         let (rows, known) = match &self.found {
             Found::All(rows) => (Some(rows), true),
             Found::ByCluster(groups) => of(groups, review::cluster_of(request)),
             Found::ByUser(groups) => of(groups, Some(review::asking_user(request)).filter(|user| !user.is_empty())),
         };
-        let rows = rows.map_or_else(Vec::new, |rows| rows.since(self.within.map(|within| request.now - within)));
+        (rows.map_or_else(Vec::new, |rows| rows.since(self.within.map(|within| request.now - within))), known)
+    }
+
+    fn cut(&self, rows: Vec<&Row<'static>>, known: bool, revision: &Text<'static>) -> Table<'static> {
         let mut table =
-            Table { revision: self.revision.clone(), complete: known && rows.len() <= self.limit, rows: Vec::new() };
+            Table { revision: revision.clone(), complete: known && rows.len() <= self.limit, rows: Vec::new() };
         let mut bytes = 0;
         for row in rows.into_iter().take(self.limit) {
             bytes += size(row);
@@ -221,6 +269,28 @@ impl Evidence {
         }
         table
     }
+}
+
+/// Rows of numbers of objects, those with the same values as one.
+fn summed(rows: Vec<&Row<'static>>) -> Vec<Row<'static>> {
+    let mut sums: BTreeMap<String, (&Row<'static>, u64)> = BTreeMap::new();
+    let mut others = Vec::new();
+    for row in rows {
+        match row.values.split_last() {
+            Some((number, values)) if number.is_u64() => {
+                let sum = sums.entry(Value::from(values).to_string()).or_insert((row, 0));
+                sum.1 = sum.1.saturating_add(number.as_u64().unwrap_or_default());
+            }
+            // One that was too large for its values.
+            _ => others.push(row.clone()),
+        }
+    }
+    let sum = |(row, number): (&Row<'static>, u64)| {
+        let mut row = row.clone();
+        row.values.last_mut().into_iter().for_each(|last| *last = number.into());
+        row
+    };
+    sums.into_values().map(sum).chain(others).collect()
 }
 
 /// The rows of a key, and whether there is one.
@@ -377,6 +447,52 @@ mod tests {
         assert_eq!(check(&query(&["spec"], None)), Err(BadQuery::Field("spec".into())));
         let bad = Query { selector: Some("=".into()), ..query(&[], None) };
         assert!(matches!(check(&bad), Err(BadQuery::Selector { .. })));
+    }
+
+    /// What a query finds in some objects, told of in two parts or at once.
+    #[track_caller]
+    fn is_the_same_in_two_parts(query: &Query, objects: &[Value], request: &Request<'_>) {
+        let evidence = |objects: &[Value]| Evidence::new(query, objects, "7", Budget::default()).unwrap();
+        let whole = evidence(objects).table(request);
+        for middle in 0..=objects.len() {
+            let (some, others) = objects.split_at(middle);
+            assert_eq!(evidence(some).table_with(&evidence(others), request), whole, "{middle}");
+        }
+    }
+
+    #[test]
+    fn what_is_found_in_two_parts_is_what_is_found_in_all() {
+        let count = Query { count: true, selector: None, ..query(&["/metadata/labels/env"], None) };
+        let by_cluster = Query { cluster_field: Some("/metadata/name".into()), ..query(&["/spec"], None) };
+        for query in [query(&["/spec/n"], None), query(&[], Some(2)), count.clone(), by_cluster] {
+            for cluster in [Some("a"), Some("z"), None] {
+                is_the_same_in_two_parts(&query, &objects(), &about(cluster));
+            }
+        }
+        let evidence = |objects: Vec<Value>| Evidence::new(&count, objects, "7", Budget::default()).unwrap();
+        let table = evidence(objects()).table_with(&evidence(objects()), &about(None));
+        assert_eq!(
+            table.rows.iter().map(|row| row.values.clone()).collect::<Vec<_>>(),
+            [[json!("dev"), json!(2)], [json!("prod"), json!(6)]]
+        );
+        assert!(table.complete);
+    }
+
+    #[test]
+    fn a_query_tells_objects_apart_by_what_it_asks_for_alone() {
+        let object = |env: &str, n: u64| json!({"metadata": {"name": "a", "labels": {"env": env}}, "spec": {"n": n}});
+        let same = |query: &Query, one: Value, other: Value| finds_the_same(query, &one, &other).unwrap();
+        assert!(same(&query(&["/spec/m"], None), object("prod", 1), object("prod", 2)));
+        assert!(!same(&query(&["/spec/n"], None), object("prod", 1), object("prod", 2)));
+        // Both are none of its rows.
+        assert!(same(&query(&["/spec/n"], None), object("dev", 1), object("test", 2)));
+        assert!(!same(&query(&[], None), object("dev", 1), object("prod", 1)));
+        let by_user = Query { user_field: Some("/spec/n".into()), ..query(&[], None) };
+        assert!(!same(
+            &by_user,
+            json!({"metadata": {"labels": {"env": "prod"}}, "spec": {"n": "eva"}}),
+            object("prod", 1)
+        ));
     }
 
     #[test]
