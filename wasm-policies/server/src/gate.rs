@@ -13,11 +13,12 @@ use ocm_policy_rules::{Answer, PolicyError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::evidence::Knowledge;
+use crate::evidence::{Knowledge, Shown};
 use crate::log::DecisionLog;
 use crate::metrics::{Metrics, mode, word};
 use crate::parsed;
-use crate::policies::{Objection, Policies, beside, is_accepted_at_once};
+use crate::policies::{Counting, Objection, Policies, beside, is_accepted_at_once};
+use crate::turn::{Taken, Turn};
 
 /// How long a line about a refusal waits for a reader of the log.
 const LOG_WAITS: Duration = Duration::from_secs(1);
@@ -49,6 +50,8 @@ pub struct Gate {
     metrics: Arc<Metrics>,
     log: Arc<DecisionLog>,
     has_controller: bool,
+    /// Whose turn it is of those that policies which count are asked about.
+    turn: Turn,
 }
 
 /// How far the answer to a review has come.
@@ -146,7 +149,7 @@ impl Gate {
         metrics: Arc<Metrics>,
         log: Arc<DecisionLog>,
     ) -> Self {
-        Self { policies, knowledge, metrics, log, has_controller: false }
+        Self { policies, knowledge, metrics, log, has_controller: false, turn: Turn::default() }
     }
 
     /// Whether a controller acts on the hub: it carries out the obligations that policies want to follow. Without it a policy
@@ -210,8 +213,8 @@ impl Gate {
     }
 
     /// Whether deciding may take long: evidence about what is approved or accepted is waited for, and so are policies that
-    /// are not known to be quick.
-    fn waits(&self, asked: &Request<'_>) -> bool {
+    /// are not known to be quick, and whoever is judged before where policies count.
+    fn waits(&self, asked: &Request<'_>, stage: Stage) -> bool {
         let is_slow = |policy: &Arc<Policy>| policy.is_asked(asked) && !policy.is_quick();
         let has_slow = |slot: &Slot| {
             slot.active.as_ref().is_ok_and(is_slow)
@@ -219,6 +222,7 @@ impl Gate {
         };
         matches!(asked.operation, Operation::Approve | Operation::Accept)
             || is_accepted_at_once(asked)
+            || is_in_turn(asked, stage, &self.policies.counting())
             || self.policies.registry().slots().values().any(has_slow)
     }
 
@@ -241,23 +245,39 @@ impl Gate {
         Reviewed { status: 503, body: Vec::new(), decided: None }
     }
 
+    /// The turn of a request that policies are asked about which count: each must see what the one before was let do. None where
+    /// there are no such policies, and where nobody waits for the answer any more, who is let do nothing by those that are asked.
+    fn turn(&self, asked: &Request<'_>, stage: Stage, counting: &Counting, deadline: &Deadline) -> Option<Taken<'_>> {
+        if !is_in_turn(asked, stage, counting) {
+            return None;
+        }
+        // What has to be waited for is waited for by itself.
+        self.knowledge.arrive(counting.sources(), asked, deadline);
+        self.turn.take(deadline).ok()
+    }
+
     fn decide(&self, mut asked: Request<'static>, stage: Stage, deadline: &Deadline) -> Reviewed {
+        let counting = self.policies.counting();
+        let shown = Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: false };
         // What policies set before is theirs and nobody else's claim. They say it again, about the object as it is now.
         if stage == Stage::Validating && asked.operation == Operation::Create {
             asked.stage = Some(Stage::Mutating);
-            let wanted = wanted_edits(self.policies.registry(), &asked, &*self.knowledge, deadline);
+            let wanted = wanted_edits(self.policies.registry(), &asked, &shown, deadline);
             asked.stage = Some(stage);
             asked.set_by_policies = edits::values(&wanted);
         }
         let also = (stage == Stage::Validating).then(|| beside(&asked)).flatten();
         let by_the_hub = (stage == Stage::Validating && self.policies.joins_by_the_hub(&asked)).then(|| asked.clone());
-        let mut made = evaluate(self.policies.registry(), asked, &*self.knowledge, deadline);
+        let is_written = stage == Stage::Validating && !asked.dry_run;
+        let passing = is_written.then(|| self.knowledge.passing(counting.sources(), &asked)).flatten();
+        let turn = self.turn(&asked, stage, &counting, deadline);
+        let mut made = evaluate(self.policies.registry(), asked, &shown, deadline);
         let mut passed_over = self.break_glass(&mut made);
         let mut refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
         // Where policies were asked twice, one of both answers, and tells what the other one has to tell.
         let (mut other, mut unjudged) = (None, None);
         if let Some(also) = also.filter(|_| !refused) {
-            let mut second = evaluate(self.policies.registry(), also, &*self.knowledge, deadline);
+            let mut second = evaluate(self.policies.registry(), also, &shown, deadline);
             passed_over |= self.break_glass(&mut second);
             refused = review::is_refused(second.request(), &second.answer);
             if refused {
@@ -286,6 +306,10 @@ impl Gate {
         if deadline.is_cancelled() {
             return self.gone();
         }
+        if let Some(passing) = passing.filter(|_| !refused) {
+            passing.pass();
+        }
+        drop(turn);
         let answer = match &unjudged {
             Some(why) => review::unjudged(made.request(), &made.answer, why),
             None => review::response(made.request(), &made.answer),
@@ -319,7 +343,7 @@ impl Judge for Gate {
             self.metrics.count("probe", 403);
             return Review::Answered(answered(&review::refusal(&asked.id, policy_engine::PROBE_SENTENCE), None));
         }
-        if self.waits(&asked) {
+        if self.waits(&asked, stage) {
             let deadline = deadline.clone();
             return Review::Waits(Box::new(move || self.decide(asked, stage, &deadline)));
         }
@@ -350,6 +374,11 @@ impl Judge for Gate {
             self.metrics.lost_lines.inc();
         }
     }
+}
+
+/// Whether a request is judged when others have been: it changes something, and policies are asked about it that count.
+fn is_in_turn(asked: &Request<'_>, stage: Stage, counting: &Counting) -> bool {
+    stage == Stage::Validating && !asked.dry_run && counting.judge(asked)
 }
 
 /// Whether it is about the cluster that nobody registers: whoever installs the webhook sees by it that it is asked.

@@ -20,6 +20,7 @@ mod packed;
 mod parsed;
 mod policies;
 mod tls;
+mod turn;
 pub mod watch;
 
 pub use evidence::Knowledge;

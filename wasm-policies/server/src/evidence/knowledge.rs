@@ -9,7 +9,7 @@ use ocm_policy_abi::{EvidenceSource, Query, Request, Table};
 use ocm_policy_engine::{Deadline, EvidenceReader, PolicyError};
 use tokio::task::AbortHandle;
 
-use super::store::Store;
+use super::store::{Reading, Store};
 use super::{guard, source};
 use crate::watch;
 
@@ -127,13 +127,14 @@ impl Knowledge {
 }
 
 impl Knowledge {
-    /// The table of a request. Where only the newest will do, nothing is from before a change that has arrived.
+    /// The table of a request.
     fn read(
         &self,
         query: &Query,
         request: &Request<'_>,
         deadline: &Deadline,
         is_newest: bool,
+        counts_passed: bool,
     ) -> Result<Arc<Table<'static>>, PolicyError> {
         let missing = || PolicyError::Evidence(format!("the evidence {:?} is not followed", query.name));
         let store = self.find(&query.source).ok_or_else(missing)?;
@@ -145,35 +146,72 @@ impl Knowledge {
             },
             _ => None,
         };
-        store.table(query, request, deadline, OLDEST, since, is_newest)
+        store.table(query, request, deadline, Reading { oldest: OLDEST, since, is_newest, counts_passed })
+    }
+
+    /// Waits until what a request is about has arrived at these sources, as their evidence would. Where it does not, that is what
+    /// their evidence says.
+    pub(crate) fn arrive<'s>(
+        &self,
+        sources: impl IntoIterator<Item = &'s EvidenceSource>,
+        request: &Request<'_>,
+        deadline: &Deadline,
+    ) {
+        let stores = sources.into_iter().filter_map(|source| self.find(source));
+        stores.for_each(|store| drop(store.arrive(request, deadline)));
+    }
+
+    /// What has to be noted of a request if it is let pass, for those who count objects of these sources; none: nothing.
+    pub(crate) fn passing<'s>(
+        &self,
+        sources: impl IntoIterator<Item = &'s EvidenceSource>,
+        request: &Request<'_>,
+    ) -> Option<Passing> {
+        let resource = request.resource.as_ref()?;
+        let of = sources.into_iter().filter(|source| source::is_of(source, resource));
+        let mut stores: Vec<Arc<Store>> = Vec::new();
+        for store in of.filter_map(|source| self.find(source)) {
+            if !stores.iter().any(|known| Arc::ptr_eq(known, &store)) {
+                stores.push(store);
+            }
+        }
+        (!stores.is_empty()).then(|| Passing { stores, request: request.clone().into_owned() })
     }
 }
 
-impl EvidenceReader for Knowledge {
+/// A request that may be let pass.
+pub(crate) struct Passing {
+    stores: Vec<Arc<Store>>,
+    request: Request<'static>,
+}
+
+impl Passing {
+    /// It is: from now on it counts, until the hub shows what became of it.
+    pub(crate) fn pass(self) {
+        self.stores.iter().for_each(|store| store.pass(&self.request));
+    }
+}
+
+/// What is known of the hub, as policies are shown it.
+pub(crate) struct Shown<'a> {
+    pub(crate) knowledge: &'a Knowledge,
+    /// The places of those who count: they are shown what was let pass as well.
+    pub(crate) counting: &'a [String],
+    /// Whether nothing may be from before a change that has arrived: whoever decides about one after the other judges each by what
+    /// came of the one before, and whoever is asked about again because of a change is judged by that change.
+    pub(crate) is_newest: bool,
+}
+
+impl EvidenceReader for Shown<'_> {
     fn table(
         &self,
-        _: &str,
+        policy: &str,
         query: &Query,
         request: &Request<'_>,
         deadline: &Deadline,
     ) -> Result<Arc<Table<'static>>, PolicyError> {
-        self.read(query, request, deadline, false)
-    }
-}
-
-/// What is known of the hub by whoever decides about one after the other: each is judged by what came of the one before, and
-/// whoever is asked about again because of a change is judged by that change.
-pub(crate) struct Newest<'a>(pub(crate) &'a Knowledge);
-
-impl EvidenceReader for Newest<'_> {
-    fn table(
-        &self,
-        _: &str,
-        query: &Query,
-        request: &Request<'_>,
-        deadline: &Deadline,
-    ) -> Result<Arc<Table<'static>>, PolicyError> {
-        self.0.read(query, request, deadline, true)
+        let counts_passed = self.counting.iter().any(|place| place == policy);
+        self.knowledge.read(query, request, deadline, self.is_newest, counts_passed)
     }
 }
 

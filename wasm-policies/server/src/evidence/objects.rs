@@ -16,6 +16,8 @@ pub(super) type Rows = Result<Packed, String>;
 #[derive(Clone)]
 pub(super) struct Object {
     pub(super) uid: String,
+    /// Its resource version as the number that it is.
+    pub(super) version: u64,
     /// Which change brought it.
     pub(super) revision: u64,
     pub(super) rows: Rows,

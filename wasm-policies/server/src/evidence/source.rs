@@ -2,7 +2,7 @@
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
-use ocm_policy_abi::EvidenceSource;
+use ocm_policy_abi::{EvidenceSource, Resource};
 
 use crate::watch::Unserved;
 
@@ -31,6 +31,26 @@ pub(super) fn api(client: Client, source: &EvidenceSource) -> (Api<DynamicObject
             };
             (api, None)
         }
+    }
+}
+
+/// Whether objects of an API resource are rows of a source, one each.
+pub(super) fn is_of(source: &EvidenceSource, resource: &Resource<'_>) -> bool {
+    let place = (&*resource.group, &*resource.version, &*resource.resource);
+    let cluster = "cluster.open-cluster-management.io";
+    match source {
+        EvidenceSource::Clusters => place == (cluster, "v1", "managedclusters"),
+        EvidenceSource::ClusterSets => place == (cluster, "v1beta2", "managedclustersets"),
+        EvidenceSource::Namespaces => place == ("", "v1", "namespaces"),
+        EvidenceSource::Csrs => place == ("certificates.k8s.io", "v1", "certificatesigningrequests"),
+        EvidenceSource::Objects { api_version, resource: plural, namespace } => {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            let is_there =
+                namespace.as_deref().is_none_or(|namespace| resource.namespace.as_deref() == Some(namespace));
+            place == (group, version, plural) && is_there
+        }
+        // A ConfigMap is many rows, and what approvals and Registrations say counts only as the hub holds it.
+        EvidenceSource::ConfigMap { .. } | EvidenceSource::Approvals | EvidenceSource::Registrations => false,
     }
 }
 

@@ -12,6 +12,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::objects::{Key, Object, Objects, read_rows, unreadable};
+use super::passed::{Beside, PassedWrites, Unknown, Write, Written};
+use super::source;
 use crate::packed::Packed;
 use crate::watch::{Change, Sink};
 
@@ -49,6 +51,21 @@ struct State {
     confirmed: Option<Instant>,
     /// Why it cannot be followed at present.
     lost: Option<String>,
+    /// What was let pass and may not be among the objects yet.
+    passed: PassedWrites,
+}
+
+/// What a question wants to know.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    /// Evidence that could not be followed for so long is none.
+    pub(super) oldest: Duration,
+    /// When those objects were created, in milliseconds since 1970, that count; none: all.
+    pub(super) since: Option<i64>,
+    /// Whether only the newest will do; otherwise it may be from before changes that have just arrived.
+    pub(super) is_newest: bool,
+    /// Whether what was let pass counts as well.
+    pub(super) counts_passed: bool,
 }
 
 impl State {
@@ -100,19 +117,59 @@ impl Store {
     }
 
     fn object(&self, object: Value) -> (Key, Object) {
-        let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (uid, version) = (uid_of(&object), version_of(&object));
         let key = name_of(&object);
         let rows = match &self.source {
-            EvidenceSource::Csrs => {
-                evidence::certificate_request(&object).map(|read| vec![read]).map_err(|error| error.to_string())
-            }
             EvidenceSource::ConfigMap { .. } => Ok(evidence::entries(&object)),
             // One that cannot be read does not count.
             EvidenceSource::Approvals => Ok(evidence::approval(&object).into_iter().collect()),
             EvidenceSource::Registrations => Ok(vec![evidence::registration(&object)]),
-            _ => Ok(vec![object]),
+            _ => self.row(object).map(|row| vec![row]),
         };
-        (key, Object { uid, revision: 0, rows: rows.map(|rows| Packed::new(&Value::Array(rows))) })
+        (key, Object { uid, version, revision: 0, rows: rows.map(|rows| Packed::new(&Value::Array(rows))) })
+    }
+
+    /// The row of an object of which there is one.
+    fn row(&self, object: Value) -> Result<Value, String> {
+        match &self.source {
+            EvidenceSource::Csrs => evidence::certificate_request(&object).map_err(|error| error.to_string()),
+            _ => Ok(object),
+        }
+    }
+
+    /// Notes that a request is let pass, where it writes an object of this source.
+    pub(super) fn pass(&self, request: &Request<'_>) {
+        let Some((key, write)) = self.write_of(request) else { return };
+        let read = |object: &Value| self.row(without_managed_fields(object));
+        let (row, before) = (request.object.as_ref().map(read), request.previous_object.as_ref().map(read));
+        let mut state = self.state();
+        let State { objects, passed, .. } = &mut *state;
+        match (row, before.transpose()) {
+            (Some(Ok(row)), Ok(before)) if !key.1.is_empty() => {
+                let there = objects.get(&key);
+                // The API server refuses what changes an earlier version.
+                if let (Write::Update { version }, Some(there)) = (&write, there)
+                    && there.version > *version
+                {
+                    return;
+                }
+                passed.add(key, write, Written { row, before }, there.map(|object| &*object.uid), Instant::now());
+            }
+            // What nobody can recognise cannot be waited for.
+            _ => passed.lose(Instant::now()),
+        }
+    }
+
+    /// What a request writes of this source: the name of the object, and how.
+    fn write_of(&self, request: &Request<'_>) -> Option<(Key, Write)> {
+        let resource = request.resource.as_ref().filter(|resource| source::is_of(&self.source, resource))?;
+        let object = request.object.as_ref()?;
+        let write = match &*resource.operation {
+            "CREATE" => Write::Create { uid: uid_of(object) },
+            "UPDATE" => Write::Update { version: request.previous_object.as_ref().map(version_of).unwrap_or_default() },
+            _ => return None,
+        };
+        Some((name_of(object), write))
     }
 
     /// The object of this name, where the hub has one and can be followed.
@@ -147,35 +204,32 @@ impl Store {
         rows.filter(wanted).collect()
     }
 
-    /// The table of a request. `since` is when those objects were created, in milliseconds since 1970, that count; none: all.
-    /// Where not only the newest will do, it may be from before changes that have just arrived.
+    /// The table of a request.
     pub(super) fn table(
         &self,
         query: &Query,
         request: &Request<'_>,
         deadline: &Deadline,
-        oldest: Duration,
-        since: Option<i64>,
-        is_newest: bool,
+        reading: Reading,
     ) -> Result<Arc<Table<'static>>, PolicyError> {
         let unknown = |why: &str| PolicyError::Evidence(format!("the evidence {:?} {why}", query.name));
         if !*self.read.borrow() {
             return Err(unknown("has not been read yet"));
         }
         let arrived = self.wait_for(request, deadline)?;
-        let least = if is_newest { self.state().revision } else { arrived };
+        let least = if reading.is_newest { self.state().revision } else { arrived };
         let (confirmed, lost) = {
             let state = self.state();
             (state.confirmed, state.lost.clone())
         };
         let age = confirmed.map_or(Duration::MAX, |confirmed| confirmed.elapsed());
-        if age > oldest {
+        if age > reading.oldest {
             let why = lost.unwrap_or_else(|| "the hub tells nothing".to_owned());
             return Err(unknown(&format!("is of {} seconds ago: {why}", age.as_secs())));
         }
         let table = match &query.cluster_field {
-            Some(field) => self.of_cluster(query, field, request, since),
-            None => self.made(query, least, since).map(|made| made.evidence.table(request)),
+            Some(field) => self.of_cluster(query, field, request, reading),
+            None => self.of_hub(query, request, least, reading),
         };
         table.map(Arc::new).map_err(|why| unknown(&why))
     }
@@ -186,14 +240,50 @@ impl Store {
         query: &Query,
         field: &str,
         request: &Request<'_>,
-        since: Option<i64>,
+        reading: Reading,
     ) -> Result<Table<'static>, String> {
-        let (found, revision) = {
+        let (found, revision, beside) = {
             let mut state = self.state();
-            (state.objects.of_cluster(field, review::cluster_of(request))?, state.revision)
+            let revision = state.revision;
+            let beside = if reading.counts_passed { Some(state.beside(revision).map_err(told)?) } else { None };
+            (state.objects.of_cluster(field, review::cluster_of(request))?, revision, beside)
         };
-        let rows = found.iter().flat_map(read_rows).filter(|row| counts(row, since));
-        evidence::table(query, rows, request, &revision.to_string(), Budget::default()).map_err(|bad| bad.to_string())
+        let rows = found.iter().flat_map(read_rows).filter(|row| counts(row, reading.since));
+        let evidence = Evidence::new(query, rows, &revision.to_string(), Budget::default());
+        let evidence = evidence.map_err(|bad| bad.to_string())?;
+        with_passed(&evidence, query, request, revision, beside)
+    }
+
+    /// What a query finds among all objects, in a state that this revision or a later one has brought.
+    fn of_hub(
+        &self,
+        query: &Query,
+        request: &Request<'_>,
+        mut least: u64,
+        reading: Reading,
+    ) -> Result<Table<'static>, String> {
+        loop {
+            let made = self.made(query, least, reading.since)?;
+            if !reading.counts_passed {
+                return Ok(made.evidence.table(request));
+            }
+            let beside = self.state().beside(made.revision);
+            match beside {
+                // What was let pass has arrived since, and is not kept any more.
+                Err(Unknown::Before(revision)) => least = revision,
+                beside => {
+                    return with_passed(&made.evidence, query, request, made.revision, Some(beside.map_err(told)?));
+                }
+            }
+        }
+    }
+
+    /// Waits until what a question is about has arrived, where its evidence would wait for that.
+    ///
+    /// # Errors
+    /// When it has not.
+    pub(super) fn arrive(&self, request: &Request<'_>, deadline: &Deadline) -> Result<(), PolicyError> {
+        self.wait_for(request, deadline).map(drop)
     }
 
     /// Waits until what the question is about has arrived: deciding with evidence from before would be deciding without
@@ -264,6 +354,32 @@ fn counts(row: &Value, since: Option<i64>) -> bool {
     since.is_none_or(|since| row["created"].as_i64().is_some_and(|at| at > since))
 }
 
+/// What a query finds with what was let pass. What a write changes stands beside what it makes of it, where a query can tell
+/// them apart.
+fn with_passed(
+    evidence: &Evidence,
+    query: &Query,
+    request: &Request<'_>,
+    revision: u64,
+    beside: Option<Beside>,
+) -> Result<Table<'static>, String> {
+    let Some(Beside { written, change }) = beside.filter(|beside| !beside.written.is_empty()) else {
+        return Ok(evidence.table(request));
+    };
+    let differs = |written: &&Arc<Written>| {
+        let before = written.before.as_ref();
+        !before.is_some_and(|before| evidence::finds_the_same(query, before, &written.row).unwrap_or_default())
+    };
+    let rows = written.iter().filter(differs).map(|written| &written.row);
+    let more = Evidence::new(query, rows, &format!("{revision}+{change}"), Budget::default());
+    Ok(evidence.table_with(&more.map_err(|bad| bad.to_string())?, request))
+}
+
+/// What is told where nobody knows what was let pass.
+fn told(_: Unknown) -> String {
+    "cannot be told: more was let pass than is kept until the hub shows it".to_owned()
+}
+
 impl Sink for Store {
     fn take(&self, change: Change) {
         let version = match &change {
@@ -300,22 +416,29 @@ impl Sink for Store {
                     objects.values_mut().for_each(|object| object.revision = revision);
                     state.objects = Objects::of(objects);
                 }
+                let State { objects, passed, revision, .. } = &mut *state;
+                passed.see_all(objects, *revision, Instant::now());
                 state.confirm();
                 self.read.send_replace(true);
             }
             (Change::Now(_), Some((key, object))) => {
                 // Of some objects most of what changes is nothing that policies are shown.
                 let is_same = |known: &Object| known.uid == object.uid && known.rows == object.rows;
-                if !state.objects.get(&key).is_some_and(is_same) {
-                    state.revision += 1;
-                    let revision = state.revision;
+                let is_news = !state.objects.get(&key).is_some_and(is_same);
+                state.revision += u64::from(is_news);
+                let revision = state.revision;
+                state.passed.see(&key, &object.uid, version, revision, Instant::now());
+                if is_news {
                     state.objects.insert(key, Object { revision, ..object });
                 }
                 state.confirm();
             }
             (Change::Gone(object), _) => {
-                state.objects.remove(&name_of(&object));
+                let key = name_of(&object);
+                state.objects.remove(&key);
                 state.revision += 1;
+                let revision = state.revision;
+                state.passed.miss(&key, &uid_of(&object), revision, Instant::now());
                 state.confirm();
             }
             (Change::Confirmed, _) => state.confirm(),
@@ -328,9 +451,29 @@ impl Sink for Store {
 impl State {
     /// It is what is on the hub.
     fn confirm(&mut self) {
-        self.confirmed = Some(Instant::now());
+        let now = Instant::now();
+        self.confirmed = Some(now);
         self.lost = None;
+        self.passed.confirm(now);
     }
+
+    /// What was let pass and counts beside what was made of a revision.
+    fn beside(&mut self, revision: u64) -> Result<Beside, Unknown> {
+        self.passed.beside(revision, Instant::now())
+    }
+}
+
+fn uid_of(object: &Value) -> String {
+    object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// An object as it is followed.
+fn without_managed_fields(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 /// The resource version of an object as the number that it is.
@@ -356,6 +499,7 @@ mod tests {
     use super::*;
 
     const OLDEST: Duration = Duration::from_secs(60);
+    const PLAIN: Reading = Reading { oldest: OLDEST, since: None, is_newest: false, counts_passed: false };
 
     fn cluster(name: &str, uid: &str) -> Value {
         json!({"metadata": {"name": name, "uid": uid, "labels": {"env": "prod"}}})
@@ -392,7 +536,7 @@ mod tests {
         is_newest: bool,
     ) -> Result<Vec<String>, String> {
         let query = Query::new("clusters", EvidenceSource::Clusters, ["/metadata/labels/env"]);
-        let table = store.table(&query, request, &Deadline::NONE, oldest, None, is_newest);
+        let table = store.table(&query, request, &Deadline::NONE, Reading { oldest, is_newest, ..PLAIN });
         let table = table.map_err(|error| error.to_string())?;
         Ok(table.rows.iter().map(|row| row.name.to_string()).collect())
     }
@@ -540,7 +684,7 @@ mod tests {
             let mut rows = Vec::new();
             for name in ["c1", "c2", "c3", ""] {
                 let request = asked(Operation::Create, name, "");
-                let table = store.table(&query, &request, &Deadline::NONE, OLDEST, None, false).unwrap();
+                let table = store.table(&query, &request, &Deadline::NONE, PLAIN).unwrap();
                 let expected = evidence::table(&query, all.values(), &request, &table.revision, Budget::default());
                 assert_eq!(*table, expected.unwrap(), "{name}");
                 rows.push(table.rows.len());
@@ -578,8 +722,7 @@ mod tests {
             ..Query::new("q", EvidenceSource::Registrations, ["/clusterUid", "/until"])
         };
         let values = |name: &str| {
-            let table =
-                store.table(&query, &asked(Operation::Create, name, ""), &Deadline::NONE, OLDEST, None, false).unwrap();
+            let table = store.table(&query, &asked(Operation::Create, name, ""), &Deadline::NONE, PLAIN).unwrap();
             assert!(table.complete);
             table.rows.first().map(|row| row.values.clone())
         };
@@ -620,12 +763,110 @@ mod tests {
         let of_cluster = Query { cluster_field: Some("/clusters".to_owned()), ..all.clone() };
         let request = asked(Operation::Create, "c", "");
         for query in [&all, &of_cluster] {
-            let why = store.table(query, &request, &Deadline::NONE, OLDEST, None, false).unwrap_err().to_string();
+            let why = store.table(query, &request, &Deadline::NONE, PLAIN).unwrap_err().to_string();
             assert!(why.contains("cannot be read: r1"), "{why}");
         }
         store.take(Change::Gone(json!({"metadata": {"name": "r1", "uid": "1"}})));
         for query in [all, of_cluster] {
-            assert!(store.table(&query, &request, &Deadline::NONE, OLDEST, None, false).is_ok());
+            assert!(store.table(&query, &request, &Deadline::NONE, PLAIN).is_ok());
         }
+    }
+
+    /// A review of a cluster that is created, or changed from another one.
+    fn writes(object: Value, previous: Option<Value>) -> Request<'static> {
+        let verb = if previous.is_some() { "UPDATE" } else { "CREATE" };
+        let mut request = Request::new(Operation::Create, Requester::default());
+        request.resource = Some(ocm_policy_abi::Resource {
+            group: "cluster.open-cluster-management.io".into(),
+            version: "v1".into(),
+            resource: "managedclusters".into(),
+            operation: verb.into(),
+            ..ocm_policy_abi::Resource::default()
+        });
+        (request.object, request.previous_object) = (Some(object), previous);
+        request
+    }
+
+    fn in_set(name: &str, version: &str, set: &str) -> Value {
+        json!({"metadata": {"name": name, "uid": name, "resourceVersion": version, "labels": {"set": set}}})
+    }
+
+    /// How many clusters are in sets `a` and `b`, as whoever counts what was let pass is told.
+    fn sets(store: &Store, counts_passed: bool) -> [u64; 2] {
+        let query = Query { count: true, ..Query::new("sets", EvidenceSource::Clusters, ["/metadata/labels/set"]) };
+        let reading = Reading { counts_passed, ..PLAIN };
+        let table = store.table(&query, &asked(Operation::Create, "c", ""), &Deadline::NONE, reading).unwrap();
+        assert!(table.complete);
+        ["a", "b"].map(|set| {
+            let row = table.rows.iter().find(|row| row.values[0] == set);
+            row.map_or(0, |row| row.values[1].as_u64().unwrap())
+        })
+    }
+
+    #[test]
+    fn what_was_let_pass_counts_for_those_who_count_and_is_no_sign_of_life() {
+        let store = read(&[in_set("c1", "1", "a")]);
+        store.pass(&writes(in_set("c2", "", "a"), None));
+        assert_eq!((sets(&store, true), sets(&store, false)), ([2, 0], [1, 0]));
+        // Beside evidence that was made before it arrived as well.
+        stands_long(&store);
+        store.take(Change::Now(in_set("c2", "2", "a")));
+        assert_eq!(sets(&store, true), [2, 0]);
+        std::thread::sleep(LONGEST);
+        assert_eq!((sets(&store, true), sets(&store, false)), ([2, 0], [2, 0]));
+        let short = Duration::from_millis(50);
+        std::thread::sleep(short);
+        store.pass(&writes(in_set("c3", "", "a"), None));
+        let reading = Reading { oldest: short, counts_passed: true, ..PLAIN };
+        let query = Query::new("clusters", EvidenceSource::Clusters, [""; 0]);
+        let stale = store.table(&query, &asked(Operation::Create, "c", ""), &Deadline::NONE, reading).unwrap_err();
+        assert!(stale.to_string().contains("the hub tells nothing"), "{stale}");
+    }
+
+    #[test]
+    fn a_move_counts_in_both_sets_until_it_arrives_and_other_changes_in_one() {
+        let store = read(&[in_set("c1", "5", "a")]);
+        let mut labelled = in_set("c1", "5", "a");
+        labelled["metadata"]["labels"]["other"] = json!("x");
+        store.pass(&writes(labelled, Some(in_set("c1", "5", "a"))));
+        assert_eq!(sets(&store, true), [1, 0]);
+        store.pass(&writes(in_set("c1", "5", "b"), Some(in_set("c1", "5", "a"))));
+        assert_eq!(sets(&store, true), [1, 1]);
+        // The same about the cluster of the request.
+        let query = Query {
+            cluster_field: Some("/metadata/name".to_owned()),
+            ..Query::new("q", EvidenceSource::Clusters, ["/metadata/labels/set"])
+        };
+        let reading = Reading { counts_passed: true, ..PLAIN };
+        let table = store.table(&query, &asked(Operation::Create, "c1", ""), &Deadline::NONE, reading).unwrap();
+        assert_eq!(table.rows.iter().map(|row| row.values[0].clone()).collect::<Vec<_>>(), ["a", "b"]);
+        store.take(Change::Now(in_set("c1", "6", "b")));
+        std::thread::sleep(LONGEST);
+        assert_eq!(sets(&store, true), [0, 1]);
+        // What changes an earlier version is refused by the API server.
+        store.pass(&writes(in_set("c1", "5", "a"), Some(in_set("c1", "5", "a"))));
+        assert_eq!(sets(&store, true), [0, 1]);
+        // What is there already is not created.
+        store.pass(&writes(in_set("c1", "", "a"), None));
+        assert_eq!(sets(&store, true), [0, 1]);
+    }
+
+    #[test]
+    fn what_cannot_be_recognised_is_no_evidence_for_those_who_count() {
+        let store = read(&[]);
+        store.pass(&writes(json!({"metadata": {"labels": {"set": "a"}}}), None));
+        let query = Query::new("clusters", EvidenceSource::Clusters, [""; 0]);
+        let request = asked(Operation::Create, "c", "");
+        let why = store.table(&query, &request, &Deadline::NONE, Reading { counts_passed: true, ..PLAIN }).unwrap_err();
+        assert!(why.to_string().contains("more was let pass than is kept"), "{why}");
+        assert!(store.table(&query, &request, &Deadline::NONE, PLAIN).is_ok());
+        // What deletes, or is of another kind, makes nothing.
+        let store = read(&[]);
+        let mut other = writes(in_set("c1", "", "a"), None);
+        other.resource.as_mut().unwrap().resource = "managedclustersets".into();
+        let mut deletes = writes(in_set("c1", "", "a"), None);
+        deletes.resource.as_mut().unwrap().operation = "DELETE".into();
+        [other, deletes].iter().for_each(|request| store.pass(request));
+        assert_eq!(sets(&store, true), [0, 0]);
     }
 }

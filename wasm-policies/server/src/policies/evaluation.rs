@@ -7,12 +7,14 @@ use ocm_policy_abi::{Operation, Request};
 use ocm_policy_engine::{Deadline, Final, Policy, evaluate};
 
 use super::Policies;
-use crate::evidence::Newest;
+use crate::evidence::Shown;
 
 impl Policies {
     /// Asks the policies in force, with what is known of the hub.
     pub fn evaluate(&self, request: Request<'static>, deadline: &Deadline) -> Final {
-        let made = evaluate(&self.registry, request, &Newest(&self.knowledge), deadline);
+        let counting = self.counting();
+        let shown = Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: true };
+        let made = evaluate(&self.registry, request, &shown, deadline);
         self.metrics.measure(&made);
         made
     }

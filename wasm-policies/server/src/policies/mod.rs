@@ -2,6 +2,7 @@
 
 mod answered;
 mod compare;
+mod counting;
 mod decisions;
 mod evaluation;
 mod follow;
@@ -14,6 +15,7 @@ mod state;
 pub mod store;
 mod wanted;
 
+pub(crate) use self::counting::Counting;
 pub use self::decisions::Decisions;
 pub use self::follow::follow;
 pub use self::in_force::Policies;
