@@ -17,6 +17,7 @@ pub struct Parts {
     /// Answers by them.
     pub gate: Arc<Gate>,
     /// Counts.
+    #[allow(dead_code, reason = "not every program of tests looks at it")]
     pub metrics: Arc<Metrics>,
     /// The last line of the decision log.
     #[allow(dead_code, reason = "not every program of tests looks at it")]
@@ -24,6 +25,7 @@ pub struct Parts {
 }
 
 /// Makes them. No hub is there, so policies that ask for evidence answer with an error.
+#[allow(dead_code, reason = "not every program of tests has none")]
 pub fn parts() -> Parts {
     parts_of(nobody())
 }
@@ -32,6 +34,12 @@ pub fn parts() -> Parts {
 #[allow(dead_code, reason = "not every program of tests has some")]
 pub fn parts_in(folder: PathBuf) -> Parts {
     made(nobody(), Some(folder))
+}
+
+/// The same with a hub that answers like this, and the modules of a directory.
+#[allow(dead_code, reason = "not every program of tests has both")]
+pub fn parts_of_in(client: Client, folder: PathBuf) -> Parts {
+    made(client, Some(folder))
 }
 
 /// The same with a hub that answers like this.
