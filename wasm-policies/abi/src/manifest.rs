@@ -34,9 +34,10 @@ pub struct Manifest {
     /// The edits that it may make. Others make its answer an error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<EditGrant>,
-    /// What it counts by. Of joins the policy controller asks about one at a time, and shows the next what it let in. Requests
-    /// of the API are judged by what the webhook has read of the hub: it counts no others that are being judged, so of several at
-    /// once more may pass than there is room for.
+    /// What it counts by. Of joins the policy controller asks about one at a time, and shows the next what it let in. Of requests
+    /// of the API each pod of the webhook asks about one at a time, too, where the policy is enforced, and shows the next what it
+    /// let pass: as it will be, and, of a change, also as it was. So rows of one name may be several, until the hub shows what
+    /// became of it. What another pod lets pass meanwhile it does not show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts_by: Vec<QuotaKey>,
     /// Every code that its reasons may have.

@@ -27,8 +27,8 @@ const MOST_BYTES: usize = 32 << 20;
 pub(super) enum Write {
     /// A new object with this UID; without one it is not known yet.
     Create { uid: String },
-    /// An object that had this resource version.
-    Update { version: u64 },
+    /// The object with this UID, which had this resource version.
+    Update { uid: String, version: u64 },
 }
 
 /// The rows of an object that is written.
@@ -105,7 +105,7 @@ impl Passed {
     fn is_like(&self, write: &Write, written: &Written) -> bool {
         let is_same_write = match (&self.write, write) {
             (Write::Create { .. }, Write::Create { .. }) => true,
-            (Write::Update { version }, Write::Update { version: other }) => version == other,
+            (Write::Update { version, .. }, Write::Update { version: other, .. }) => version == other,
             _ => false,
         };
         is_same_write && self.arrived.is_none() && timeless(&self.written.row) == timeless(&written.row)
@@ -120,7 +120,7 @@ impl Passed {
     fn see(&mut self, uid: &str, version: u64, revision: u64, now: Instant) {
         match &self.write {
             // Of two writes of one version one is stored, and every later version comes after that.
-            Write::Update { version: before } if version > *before || *before == 0 => self.arrive(revision, now),
+            Write::Update { version: before, .. } if version > *before || *before == 0 => self.arrive(revision, now),
             Write::Update { .. } => {}
             Write::Create { .. } if self.other.as_deref() == Some(uid) => {}
             Write::Create { uid: own } if own.is_empty() || own == uid => self.arrive(revision, now),
@@ -145,9 +145,9 @@ impl Passed {
             }
             // It was there, and is gone.
             Write::Create { uid: own } if own == uid => self.arrive(revision, now),
-            Write::Create { .. } => {}
             // What is not there any more cannot be changed.
-            Write::Update { .. } => self.arrive(revision, now),
+            Write::Update { uid: own, .. } if own == uid => self.arrive(revision, now),
+            Write::Create { .. } | Write::Update { .. } => {}
         }
         false
     }
@@ -210,9 +210,11 @@ impl PassedWrites {
 
     /// The hub shows an object no more, from this revision on.
     pub(super) fn miss(&mut self, key: &Key, uid: &str, revision: u64, now: Instant) {
-        let passed = self.by_name.get_mut(key).into_iter().flatten();
-        let counts_again = passed.fold(false, |again, passed| passed.miss(uid, revision, now) || again);
-        self.changes += 1;
+        let mut counts_again = false;
+        for passed in self.by_name.get_mut(key).into_iter().flatten() {
+            counts_again |= passed.miss(uid, revision, now);
+            self.changes += 1;
+        }
         if counts_again {
             self.forgotten = self.forgotten.max(revision);
         }
@@ -347,7 +349,7 @@ mod tests {
     /// Notes that an object is moved to another set.
     fn update(passed: &mut PassedWrites, name: &str, set: &str, version: u64, now: Instant) {
         let written = Written { row: row(name, set, "u"), before: Some(row(name, "before", "u")) };
-        passed.add(key(name), Write::Update { version }, written, Some("u"), now);
+        passed.add(key(name), Write::Update { uid: "u".to_owned(), version }, written, Some("u"), now);
     }
 
     /// The names and sets that count beside evidence of a revision.
@@ -438,6 +440,9 @@ mod tests {
         passed.see(&key("a"), "u", 21, 9, now);
         assert_eq!(beside(&mut passed, 9, now), Vec::<String>::new());
         update(&mut passed, "b", "s", 20, now);
+        // One that had the name before is gone.
+        passed.miss(&key("b"), "former", 10, now);
+        assert_eq!(beside(&mut passed, 10, now), ["b/s"]);
         passed.miss(&key("b"), "u", 10, now);
         assert_eq!(beside(&mut passed, 10, now), Vec::<String>::new());
     }

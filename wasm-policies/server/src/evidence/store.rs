@@ -148,7 +148,7 @@ impl Store {
             (Some(Ok(row)), Ok(before)) if !key.1.is_empty() => {
                 let there = objects.get(&key);
                 // The API server refuses what changes an earlier version.
-                if let (Write::Update { version }, Some(there)) = (&write, there)
+                if let (Write::Update { version, .. }, Some(there)) = (&write, there)
                     && there.version > *version
                 {
                     return;
@@ -166,7 +166,10 @@ impl Store {
         let object = request.object.as_ref()?;
         let write = match &*resource.operation {
             "CREATE" => Write::Create { uid: uid_of(object) },
-            "UPDATE" => Write::Update { version: request.previous_object.as_ref().map(version_of).unwrap_or_default() },
+            "UPDATE" => {
+                let version = request.previous_object.as_ref().map(version_of).unwrap_or_default();
+                Write::Update { uid: uid_of(object), version }
+            }
             _ => return None,
         };
         Some((name_of(object), write))
