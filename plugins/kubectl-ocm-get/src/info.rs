@@ -212,7 +212,7 @@ fn people(info: &Info, wide: bool) -> String {
                 format!("{namespace}/{}", one.name),
                 format!("{}/{}", one.ready, one.wanted),
                 one.images.join(","),
-                one.health.because().unwrap_or_default().to_owned(),
+                one.health.because().unwrap_or_default(),
             ]
         }),
     ));
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     fn info() -> Info {
-        let because = Health::NotYet { because: "0 of 1 pods are ready".to_owned() };
+        let because = Health::not_yet("0 of 1 pods are ready");
         let running = Running {
             name: "cluster-manager".to_owned(),
             health: because,

@@ -2,6 +2,7 @@
 //! than they say.
 
 use ocm_api::names::{identity, namespaces};
+use ocm_core::workload::{Lack, PodCause};
 
 /// Whether words of an operator say that the API server denied a right to it, and not to somebody else.
 pub(crate) fn lacks_right(message: &str, operator: &str) -> bool {
@@ -65,32 +66,44 @@ pub(crate) fn is_unresolved(message: &str) -> bool {
 }
 
 /// Why pods of a Deployment do not run.
-pub(crate) fn pods(words: &str) -> Option<&'static str> {
+pub(crate) fn pods(lack: &Lack) -> Option<&'static str> {
     const TAG: &str = "the image or its tag does not exist, the registry cannot be reached, or it wants credentials that the \
                        namespace lacks (Secret open-cluster-management-image-pull-credentials)";
+    const NAME: &str = "the name of the image is empty or malformed: the image fields of the Klusterlet or the ClusterManager \
+                        say what it is";
+    const MEMORY: &str = "the container was killed, probably for want of memory: raise its limit";
+    const NODES: &str = "no node takes the pod: set nodePlacement (node selector and tolerations), or make room";
+    match lack.cause {
+        Some(PodCause::Unschedulable) => Some(NODES),
+        Some(PodCause::ImageName) => Some(NAME),
+        Some(PodCause::ImagePull) => Some(TAG),
+        Some(PodCause::NotCreated) => not_created(&lack.because),
+        Some(PodCause::Killed) => Some(crash(lack).unwrap_or(MEMORY)),
+        Some(PodCause::Crash | PodCause::Other) => crash(lack),
+        None => crash(lack).or_else(|| not_created(&lack.because)),
+    }
+}
+
+/// Why admission refuses pods: the condition of a ReplicaSet or Deployment has one reason for all of it, `FailedCreate`.
+fn not_created(words: &str) -> Option<&'static str> {
     const SECURITY: &str = "PodSecurity or a SecurityContextConstraint refuses the pod: label the namespace, or grant the \
                             constraint to its service account";
-    const NODES: &str = "no node takes the pod: set nodePlacement (node selector and tolerations), or make room";
+    const QUOTA: &str = "a ResourceQuota of the namespace allows no more: raise it, or ask for less";
     first(
         words,
         &[
-            (
-                &["exec format error"],
-                "the image is for another processor than the node's: use a tag that is there for both",
-            ),
-            (
-                &["InvalidImageName"],
-                "the name of the image is empty or malformed: the image fields of the Klusterlet or the ClusterManager say \
-                 what it is",
-            ),
-            (&["cannot be pulled"], TAG),
             (&["violates PodSecurity"], SECURITY),
             (&["security context constraint"], SECURITY),
-            (&["exceeded quota"], "a ResourceQuota of the namespace allows no more: raise it, or ask for less"),
-            (&["exit code 137"], "the container was killed, probably for want of memory: raise its limit"),
-            (&["it cannot be scheduled"], NODES),
+            (&["exceeded quota"], QUOTA),
         ],
     )
+}
+
+/// Why a container does not start: the runtime's words, or the container's own.
+fn crash(lack: &Lack) -> Option<&'static str> {
+    const PROCESSOR: &str = "the image is for another processor than the node's: use a tag that is there for both";
+    let mut texts = [Some(&lack.because), lack.log.as_ref()].into_iter().flatten();
+    texts.find_map(|words| first(words, &[(&["exec format error"], PROCESSOR)]))
 }
 
 /// Why an operator could not apply its object.
@@ -207,12 +220,18 @@ mod tests {
 
     #[test]
     fn words_of_others_tell_their_cause_and_other_words_none() {
+        let held_up = |cause, words: &str| Lack { cause: Some(cause), ..Lack::new(words) };
+        let log = Some("its last log lines: exec format error".to_owned());
+        let crash = Lack { log, ..held_up(PodCause::Crash, "its container a crashes (exit code 1)") };
         let wanted = [
-            (pods("its container a crashes (exit code 1); its last log lines: exec format error"), "another processor"),
-            (pods("image x cannot be pulled: ErrImagePull: not found"), "its tag does not exist"),
-            (pods("image  cannot be pulled: InvalidImageName"), "empty or malformed"),
-            (pods("pods \"a\" is forbidden: violates PodSecurity \"restricted:latest\""), "PodSecurity"),
-            (pods("pods \"a\" is forbidden: exceeded quota: q"), "ResourceQuota"),
+            (pods(&crash), "another processor"),
+            (pods(&held_up(PodCause::Killed, "x")), "want of memory"),
+            (pods(&held_up(PodCause::ImagePull, "x")), "its tag does not exist"),
+            (pods(&held_up(PodCause::ImageName, "x")), "empty or malformed"),
+            (pods(&held_up(PodCause::Unschedulable, "x")), "no node takes"),
+            (pods(&held_up(PodCause::NotCreated, "is forbidden: violates PodSecurity \"restricted\"")), "PodSecurity"),
+            (pods(&held_up(PodCause::NotCreated, "is forbidden: exceeded quota: q")), "ResourceQuota"),
+            (pods(&Lack::new("is forbidden: exceeded quota: q")), "ResourceQuota"),
             (operator("secrets \"external-managed-kubeconfig\" not found"), "Hosted"),
             (
                 operator("clusterroles is forbidden: User \"x\" (attempting to grant RBAC permissions"),
@@ -226,8 +245,9 @@ mod tests {
         for (cause, words) in wanted {
             assert!(cause.is_some_and(|cause| cause.contains(words)), "{cause:?}: {words}");
         }
-        for cause in [pods, operator, work, addon] {
+        for cause in [operator, work, addon] {
             assert_eq!(cause("something else"), None);
         }
+        assert_eq!(pods(&held_up(PodCause::Crash, "image x cannot be pulled: exceeded quota")), None);
     }
 }

@@ -19,7 +19,7 @@ use ocm_checks::snapshot::{
     NetworkPolicyFacts, Observed, PolicyRule, Probe, Snapshot, StorageFacts, TokenFacts, Trouble,
 };
 use ocm_core::Reason;
-use ocm_core::workload::Health;
+use ocm_core::workload::{Health, Lack, PodCause};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -32,7 +32,9 @@ fn old() -> Time {
 }
 
 fn stuck() -> Health {
-    Health::Stuck { because: "0 of 1 pods are ready; pod p: it cannot be scheduled: no nodes".to_owned() }
+    let count = Some("0 of 1 pods are ready".to_owned());
+    let cause = Some(PodCause::Unschedulable);
+    Health::Stuck(Lack { count, cause, ..Lack::new("pod p: it cannot be scheduled: no nodes") })
 }
 
 fn read<T>(observed: &mut Observed<T>) -> &mut T {
@@ -1084,7 +1086,7 @@ fn another_way_to_the_hub_is_not_blamed_for_what_fails_by_itself() {
     let mut first = healthy();
     unregistered(&mut first);
     by_another_way(&mut first);
-    read(&mut agent(&mut first).deployments)[0].health = Health::Stuck { because: "ImagePullBackOff".to_owned() };
+    read(&mut agent(&mut first).deployments)[0].health = Health::stuck("ImagePullBackOff");
     let causes = found(&first);
     assert_eq!(causes[0], (2106, Severity::Error), "{causes:?}");
     assert!(causes.contains(&(2110, Severity::Warning)), "{causes:?}");
@@ -1113,7 +1115,7 @@ fn what_may_only_need_time_comes_after_what_does_not_end_by_itself() {
     agent(&mut snapshot).leases =
         Observed::Read(vec![gone("open-cluster-management-agent", "registration-agent-lock")]);
     let coming = "its container registration-controller runs but is not ready yet";
-    read(&mut agent(&mut snapshot).deployments)[0].health = Health::NotYet { because: coming.to_owned() };
+    read(&mut agent(&mut snapshot).deployments)[0].health = Health::not_yet(coming);
     let report = judge(&snapshot, &[]);
     let ids: Vec<u16> = report.findings.iter().map(|finding| finding.id.0).collect();
     assert_eq!(ids, [2205, 2106], "{report:#?}");

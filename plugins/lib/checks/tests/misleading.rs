@@ -15,7 +15,7 @@ use ocm_checks::snapshot::{
     Observed, Probe, SecretFacts, Snapshot, Trouble,
 };
 use ocm_core::Reason;
-use ocm_core::workload::Health;
+use ocm_core::workload::{Health, Lack, PodCause};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -354,7 +354,7 @@ fn a_cluster_that_was_only_just_accepted_is_well() {
     snapshot.observed = parse(json!("2026-02-28T00:06:30Z"));
     assert!(ids(&judge(&snapshot, &[])).contains(&2106));
     // What is on its way is no error, on the hub neither.
-    let coming = || Health::NotYet { because: "0 of 1 pods are ready".to_owned() };
+    let coming = || Health::not_yet("0 of 1 pods are ready");
     let mut snapshot = healthy();
     read(&mut on_hub(&mut snapshot).deployments)[0].health = coming();
     read(&mut agent(&mut snapshot).deployments)[0].health = coming();
@@ -402,7 +402,7 @@ fn hosted_agents_and_hubs_are_elsewhere() {
     let managed = on_managed(&mut snapshot);
     (managed.klusterlets, managed.leases) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
     managed.agents.clear();
-    read(&mut managed.operator).health = Health::Stuck { because: "it does not exist".to_owned() };
+    read(&mut managed.operator).health = Health::stuck("it does not exist");
     let report = judge(&snapshot, &[]);
     assert_eq!(report.findings, []);
     assert!(report.clusters[0].headline.starts_with("joined and available"), "{}", report.clusters[0].headline);
@@ -416,7 +416,7 @@ fn hosted_agents_and_hubs_are_elsewhere() {
     let hub = on_hub(&mut snapshot);
     (hub.managers, hub.deployments) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
     (hub.webhooks, hub.ca_bundle) = (Observed::NotAsked, Observed::Read(None));
-    read(&mut hub.operator).health = Health::Stuck { because: "it does not exist".to_owned() };
+    read(&mut hub.operator).health = Health::stuck("it does not exist");
     assert_eq!(judge(&snapshot, &[]).findings, []);
     read(&mut on_hub(&mut snapshot).leases)[0].renewed = Some(parse(json!(OLD)));
     let report = judge(&snapshot, &[]);
@@ -492,7 +492,7 @@ fn credentials_in_words_of_others_are_not_told() {
     let status = read(&mut on_managed(&mut snapshot).klusterlets)[0].status.as_mut().expect("it is there");
     status.conditions[0] = parse(condition("Applied", "False", "R"));
     status.conditions[0].message = words.to_owned();
-    read(&mut agent(&mut snapshot).deployments)[0].health = Health::Stuck { because: words.to_owned() };
+    read(&mut agent(&mut snapshot).deployments)[0].health = Health::stuck(words);
     let work = &mut read(&mut on_hub(&mut snapshot).works)[0];
     work.conditions = vec![parse(condition("Applied", "False", "R"))];
     work.failed = vec![words.to_owned()];
@@ -628,7 +628,7 @@ fn what_is_wrong_with_another_hub_explains_nothing_of_this_one() {
         }),
         (&[1106, 1114], |s| {
             let another = read(&mut on_hub(s).deployments).last_mut().expect("it is there");
-            another.health = Health::Stuck { because: "0 of 1 pods are ready; no node".to_owned() };
+            another.health = Health::stuck("0 of 1 pods are ready; no node");
         }),
         (&[1106, 1114], |s| drop(read(&mut on_hub(s).deployments).pop())),
         (&[1111, 1114], |s| {
@@ -741,8 +741,8 @@ fn what_this_machine_does_not_reach_explains_no_agents_whose_image_cannot_be_pul
         let mut snapshot = healthy();
         seen_from_here(&mut snapshot, reason);
         assert_eq!(found(&snapshot, id).map(|finding| finding.severity), Some(Severity::Error));
-        let because = "0 of 1 pods are ready; pod x: its image a/b:c cannot be pulled".to_owned();
-        read(&mut agent(&mut snapshot).deployments)[0].health = Health::Stuck { because };
+        let pulled = Lack { cause: Some(PodCause::ImagePull), ..Lack::new("pod x: image a/b:c cannot be pulled") };
+        read(&mut agent(&mut snapshot).deployments)[0].health = Health::Stuck(pulled);
         let report = judge(&snapshot, &[]);
         assert_eq!((report.findings[0].id, report.findings[0].severity), (Id(2106), Severity::Error), "{report:#?}");
         assert_eq!(found(&snapshot, id).map(|finding| finding.severity), Some(Severity::Warning));
@@ -1292,8 +1292,7 @@ fn what_waits_for_an_operator_that_is_being_started_is_nothing_of_its_own() {
     let mut snapshot = healthy();
     waiting(&mut snapshot, None);
     let managed = on_managed(&mut snapshot);
-    read(&mut managed.operator).health =
-        Health::NotYet { because: "0 of 1 pods are ready; its container is being created".to_owned() };
+    read(&mut managed.operator).health = Health::not_yet("0 of 1 pods are ready; its container is being created");
     read(&mut managed.klusterlets)[0].status = None;
     managed.agents[0].deployments = Observed::Read(Vec::new());
     let report = judge(&snapshot, &[]);
@@ -1302,7 +1301,7 @@ fn what_waits_for_an_operator_that_is_being_started_is_nothing_of_its_own() {
     // Who has joined does not wait for it.
     let mut snapshot = healthy();
     let managed = on_managed(&mut snapshot);
-    read(&mut managed.operator).health = Health::NotYet { because: "0 of 1 pods are ready".to_owned() };
+    read(&mut managed.operator).health = Health::not_yet("0 of 1 pods are ready");
     agent(&mut snapshot).deployments = Observed::Read(Vec::new());
     let report = judge(&snapshot, &[]);
     let roots: Vec<_> = report.findings.iter().map(|finding| (finding.id.0, finding.severity)).collect();
@@ -1360,7 +1359,7 @@ fn pods_of_the_hub_that_are_missing_are_told_of_once() {
     status.conditions.iter_mut().filter(|one| one.type_ == "HubRegistrationDegraded").for_each(|one| {
         *one = parse(degraded.clone());
     });
-    read(&mut hub.deployments)[0].health = Health::Stuck { because: "0 of 1 pods are ready; no node".to_owned() };
+    read(&mut hub.deployments)[0].health = Health::stuck("0 of 1 pods are ready; no node");
     assert_eq!(ids(&judge(&snapshot, &[])), [1106]);
     // Whoever may not see the Deployments has nothing but the condition.
     on_hub(&mut snapshot).deployments = Observed::Trouble(forbidden());
@@ -1425,7 +1424,7 @@ fn a_policy_engine_that_does_not_run_is_told_once() {
     // The configuration alone was left behind.
     assert_eq!(ids(&judge(&snapshot, &[])), [1117]);
     let mut workload: ocm_checks::snapshot::Workload = parse(workload("ocm-policy-engine", "ocm-policy-webhook", "w"));
-    workload.health = Health::Stuck { because: "0 of 1 pods are ready".to_owned() };
+    workload.health = Health::stuck("0 of 1 pods are ready");
     on_hub(&mut snapshot).policy_engine = Observed::Read(vec![workload]);
     assert_eq!(ids(&judge(&snapshot, &[])), [8101]);
 }

@@ -119,7 +119,7 @@ impl Definition {
 
 /// What an operator is that is not there.
 fn operator_health(operator: Option<&Running>) -> Health {
-    operator.map_or_else(|| Health::NotYet { because: "it does not exist".to_owned() }, |one| one.health.clone())
+    operator.map_or_else(|| Health::not_yet("it does not exist"), |one| one.health.clone())
 }
 
 /// Deployments with their namespaces, the operator's first.

@@ -10,7 +10,7 @@ use kube::api::{ListParams, LogParams};
 use kube::core::{ApiResource, Object};
 use ocm_core::join::lease::Running;
 use ocm_core::redact::{redact, whole_words};
-use ocm_core::workload::Health;
+use ocm_core::workload::{Health, Lack, PodCause};
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
 use serde::{Deserialize, Serialize};
@@ -108,7 +108,7 @@ fn restarted(pod: Pod, now: Timestamp) -> Running {
 pub async fn deployment(cluster: &Cluster, namespace: &str, name: &str) -> Result<Health, Failure> {
     match deployments(cluster, namespace).get_opt(name).await {
         Ok(Some(found)) => of(cluster, &found).await,
-        Ok(None) => Ok(Health::NotYet { because: "it does not exist yet".to_owned() }),
+        Ok(None) => Ok(Health::not_yet("it does not exist yet")),
         Err(error) => Err(cluster.explain(format_args!("read Deployment {namespace}/{name}"), error)),
     }
 }
@@ -120,7 +120,9 @@ pub async fn deployment(cluster: &Cluster, namespace: &str, name: &str) -> Resul
 pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Failure> {
     let Some(count) = rollout(deployment) else { return Ok(Health::Ready) };
     if let Some(refused) = refused(deployment) {
-        return Ok(Health::Stuck { because: format!("{count}; its pods cannot be created: {refused}") });
+        let because = format!("its pods cannot be created: {refused}");
+        let cause = Some(PodCause::NotCreated);
+        return Ok(Health::Stuck(Lack { count: Some(count), cause, ..Lack::new(because) }));
     }
     let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
     let selector = selector(&deployment.spec.selector);
@@ -129,17 +131,19 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
         Err(error) => {
             let failure = cluster.explain(format_args!("list the pods of {namespace}"), error);
             return match failure.reason {
-                Reason::Forbidden | Reason::NotInDump => Ok(Health::NotYet { because: count }),
+                Reason::Forbidden | Reason::NotInDump => Ok(Health::not_yet(count)),
                 _ => Err(failure),
             };
         }
     };
     let Some(found) = worst(cluster, namespace, &list).await else {
-        let because = if list.is_empty() { format!("{count}; no pod has been created yet") } else { count };
-        return Ok(Health::NotYet { because });
+        return Ok(Health::NotYet(match list.is_empty() {
+            true => Lack { count: Some(count), ..Lack::new("no pod has been created yet") },
+            false => Lack::new(count),
+        }));
     };
-    let because = format!("{count}; {}", found.0);
-    Ok(if found.1 { Health::Stuck { because } } else { Health::NotYet { because } })
+    let lack = Lack { count: Some(count), ..found.0 };
+    Ok(if found.1 { Health::Stuck(lack) } else { Health::NotYet(lack) })
 }
 
 /// Why none of the pods that a selector finds runs yet, and whether somebody has to do something; nothing if there is none.
@@ -150,27 +154,27 @@ pub async fn of_pods(cluster: &Cluster, namespace: &str, selector: &str) -> Resu
     let listed = pods(cluster, namespace).list(&ListParams::default().labels(selector)).await;
     let listed = listed.map_err(|error| cluster.explain(format_args!("list the pods of {namespace}"), error))?;
     let found = worst(cluster, namespace, &listed.items).await;
-    Ok(found.map_or((None, false), |(text, is_stuck)| (Some(text), is_stuck)))
+    Ok(found.map_or((None, false), |(lack, is_stuck)| (Some(lack.text()), is_stuck)))
 }
 
-/// What is worst about pods, in words, and whether somebody has to do something.
-async fn worst(cluster: &Cluster, namespace: &str, list: &[Pod]) -> Option<(String, bool)> {
+/// What is worst about pods, and whether somebody has to do something.
+async fn worst(cluster: &Cluster, namespace: &str, list: &[Pod]) -> Option<(Lack, bool)> {
     // Pods of the latest generation first: the others are going. Of those the worst: what is stuck holds up the rest.
     let newest = list.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref()).map(state);
     let troubles = list.iter().filter_map(|pod| Some((trouble(pod)?, pod)));
     let (worst, pod) = troubles.min_by_key(|(trouble, pod)| (Some(state(pod)) != newest, !trouble.stuck))?;
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let mut because = format!("pod {name}: {}", worst.text);
+    let mut log = None;
     if let Some(container) = &worst.speaker {
-        if let Some(words) = last_words(cluster, namespace, name, container).await {
-            because += &format!("; its last log lines: {words}");
-        }
+        let words = last_words(cluster, namespace, name, container).await;
+        log = words.map(|words| format!("its last log lines: {words}"));
     } else if worst.ask_events
         && let Some(warning) = last_warning(cluster, namespace, name).await
     {
         because += &format!(": {warning}");
     }
-    Some((because, worst.stuck))
+    Some((Lack { log, cause: Some(worst.cause), ..Lack::new(because) }, worst.stuck))
 }
 
 /// The state of the Deployment that a pod is of.
@@ -230,6 +234,8 @@ fn selector(selector: &LabelSelector) -> String {
 #[derive(Debug, PartialEq, Eq)]
 struct Trouble {
     text: String,
+    /// What it is.
+    cause: PodCause,
     /// Whether somebody has to do something.
     stuck: bool,
     /// The container that crashed and may have said why.
@@ -249,7 +255,9 @@ struct Spoken {
 }
 
 fn trouble(pod: &Pod) -> Option<Trouble> {
-    let plain = |text: String, stuck: bool| Some(Trouble { text, stuck, speaker: None, ask_events: false });
+    let plain = |text: String, cause: PodCause, stuck: bool| {
+        Some(Trouble { text, cause, stuck, speaker: None, ask_events: false })
+    };
     // A pod that is on its way out is replaced by another one.
     if pod.metadata.deletion_timestamp.is_some() {
         return None;
@@ -262,21 +270,25 @@ fn trouble(pod: &Pod) -> Option<Trouble> {
     }
     if let Some(scheduled) = condition("PodScheduled").filter(|scheduled| scheduled.status != "True") {
         let message = scheduled.message.as_deref().unwrap_or_default();
-        return plain(format!("it cannot be scheduled: {message}"), true);
+        return plain(format!("it cannot be scheduled: {message}"), PodCause::Unschedulable, true);
     }
     if pod.spec.node_name.is_none() {
-        return plain("it waits for the scheduler, which has not looked at it yet".to_owned(), false);
+        return plain("it waits for the scheduler, which has not looked at it yet".to_owned(), PodCause::Other, false);
     }
     if matches!(status.phase.as_deref(), Some("Failed")) && status.container_statuses.is_none() {
         let why = status.message.or(status.reason).unwrap_or_default();
-        return plain(format!("it has failed: {why}"), true);
+        return plain(format!("it has failed: {why}"), PodCause::Other, true);
     }
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
     let found = containers.filter(|container| !container.ready).filter_map(of_container);
     found.min_by_key(|trouble| !trouble.stuck).or_else(|| {
-        Some(Trouble { text: "it is being started".to_owned(), stuck: false, speaker: None, ask_events: true })
+        let text = "it is being started".to_owned();
+        Some(Trouble { text, cause: PodCause::Other, stuck: false, speaker: None, ask_events: true })
     })
 }
+
+/// The exit code of a process that was killed: 128 and the number of the signal.
+const KILLED: i32 = 137;
 
 fn of_container(status: &ContainerStatus) -> Option<Trouble> {
     let name = &status.name;
@@ -291,6 +303,7 @@ fn of_container(status: &ContainerStatus) -> Option<Trouble> {
         let message = message.map(|message| message.trim().to_owned()).filter(|message| !message.is_empty());
         Some(Trouble {
             text: format!("its container {name} crashes (exit code {exit}{times})"),
+            cause: if exit == KILLED { PodCause::Killed } else { PodCause::Crash },
             stuck: true,
             speaker: Some(Spoken { container: name.clone(), message, previous }),
             ask_events: false,
@@ -302,7 +315,8 @@ fn of_container(status: &ContainerStatus) -> Option<Trouble> {
         return match reason.as_str() {
             "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" | "RegistryUnavailable" => {
                 let text = format!("image {} cannot be pulled: {reason}{colon}{message}", status.image);
-                Some(Trouble { text, stuck: true, speaker: None, ask_events: false })
+                let cause = if reason == "InvalidImageName" { PodCause::ImageName } else { PodCause::ImagePull };
+                Some(Trouble { text, cause, stuck: true, speaker: None, ask_events: false })
             }
             "CrashLoopBackOff" => match earlier {
                 Some(end) => crashed(end.exit_code, end.message.as_ref(), true),
@@ -312,6 +326,7 @@ fn of_container(status: &ContainerStatus) -> Option<Trouble> {
                 Some(end) if end.exit_code != 0 => crashed(end.exit_code, end.message.as_ref(), true),
                 _ => Some(Trouble {
                     text: format!("its container {name} is being created"),
+                    cause: PodCause::Other,
                     stuck: false,
                     speaker: None,
                     ask_events: true,
@@ -319,6 +334,7 @@ fn of_container(status: &ContainerStatus) -> Option<Trouble> {
             },
             _ => Some(Trouble {
                 text: format!("its container {name} cannot be started: {reason}{colon}{message}"),
+                cause: PodCause::Other,
                 stuck: true,
                 speaker: None,
                 ask_events: false,
@@ -333,6 +349,7 @@ fn of_container(status: &ContainerStatus) -> Option<Trouble> {
         Some(end) if status.restart_count > 1 => crashed(end.exit_code, end.message.as_ref(), true),
         _ => Some(Trouble {
             text: format!("its container {name} runs but is not ready yet"),
+            cause: PodCause::Other,
             stuck: false,
             speaker: None,
             ask_events: false,

@@ -784,9 +784,8 @@ fn probed(agent: &Agent<'_>, finding: Finding, said: &str) -> Finding {
 /// What this machine alone has seen does not explain agents whose pods fail by themselves, before they dial anybody.
 fn seen_from_here(agent: &Agent<'_>, finding: Finding) -> Finding {
     let is_within = counted(agent).zip(agent.in_cluster).is_some_and(|(one, within)| std::ptr::eq(one, within));
-    let mut unwell =
-        agent.side.deployments.read().into_iter().flatten().filter_map(|workload| workload.health.because());
-    if is_within || !unwell.any(|because| causes::pods(because).is_some()) {
+    let mut unwell = agent.side.deployments.read().into_iter().flatten().filter_map(|workload| workload.health.lack());
+    if is_within || !unwell.any(|lack| causes::pods(lack).is_some()) {
         return finding;
     }
     Finding { severity: Severity::Warning, unrelated: vec![Id(2106)], ..finding }

@@ -363,7 +363,7 @@ fn dropped(facts: &Facts<'_>, cluster: &Cluster<'_>, finding: Finding) -> Findin
 fn nobody_renews(facts: &Facts<'_>) -> bool {
     let deployments = facts.snapshot.hub.iter().filter_map(|hub| hub.deployments.read()).flatten();
     let mut approvers = deployments.filter(|workload| workload.name.ends_with("-registration-controller"));
-    approvers.any(|workload| workload.replicas == 0 || matches!(workload.health, Health::Stuck { .. }))
+    approvers.any(|workload| workload.replicas == 0 || matches!(workload.health, Health::Stuck(_)))
 }
 
 fn seen(facts: &Facts<'_>, request: &Request) -> String {

@@ -22,22 +22,16 @@ pub(super) fn unwell(side: Side, workload: &Workload) -> Option<Finding> {
                 .run(side, "kubectl scale deployment/{} -n {} --replicas=1", &[name, namespace]),
         );
     }
-    match health {
-        Health::Ready => None,
-        Health::NotYet { because } | Health::Stuck { because } => {
-            // How many pods are ready comes first, and then what holds the worst of them up.
-            let cause = because.split("; ").take(2).last().unwrap_or(because);
-            // What is on its way may only need time.
-            let is_coming = matches!(health, Health::NotYet { .. });
-            let severity = if is_coming { Severity::Warning } else { Severity::Error };
-            let found = finding(format!("Deployment {namespace}/{name} is not ready: {cause}"));
-            let found = Finding { severity, is_coming, ..found };
-            let found = match causes::pods(because) {
-                Some(cause) => found.because(cause),
-                None => found,
-            };
-            let found = because.split("; ").filter(|part| *part != cause).fold(found, Finding::seen);
-            Some(look(found, side, namespace, name))
-        }
-    }
+    let lack = health.lack()?;
+    // What is on its way may only need time.
+    let is_coming = matches!(health, Health::NotYet(_));
+    let severity = if is_coming { Severity::Warning } else { Severity::Error };
+    let found = finding(format!("Deployment {namespace}/{name} is not ready: {}", lack.because));
+    let found = Finding { severity, is_coming, ..found };
+    let found = match causes::pods(lack) {
+        Some(cause) => found.because(cause),
+        None => found,
+    };
+    let found = lack.count.iter().chain(&lack.log).fold(found, Finding::seen);
+    Some(look(found, side, namespace, name))
 }

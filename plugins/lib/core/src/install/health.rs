@@ -192,9 +192,8 @@ pub fn is_defaulted(manager: &ClusterManager, set: Option<&str>) -> bool {
 /// Everything that is missing, from the operator outwards: the first is what holds up the others.
 pub fn judge(facts: &HubFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let deployment = |(name, health): (String, &Health)| {
-        health.because().map(|because| Finding::Deployment { name, because: because.to_owned() })
-    };
+    let deployment =
+        |(name, health): (String, &Health)| health.because().map(|because| Finding::Deployment { name, because });
     let operator = format!("{}/{}", namespaces::OPERATOR, operators::CLUSTER_MANAGER);
     findings.extend(deployment((operator, &facts.operator)));
     let named = facts.deployments.iter().map(|(name, health)| (format!("{}/{name}", facts.namespace), health));
@@ -361,8 +360,8 @@ mod tests {
     #[test]
     fn everything_that_is_missing_is_found_and_the_operator_comes_first() {
         let mut all = facts(manager(2, "True"));
-        all.operator = Health::NotYet { because: "0 of 1".to_owned() };
-        all.deployments[0].1 = Health::Stuck { because: "crashes".to_owned() };
+        all.operator = Health::not_yet("0 of 1");
+        all.deployments[0].1 = Health::stuck("crashes");
         all.webhooks[0] = WebhookFacts { has_ca: Some(false), has_endpoint: false, ..all.webhooks[0].clone() };
         all.probes[0].answer = Answer::NotAsked;
         let sentences: Vec<String> = judge(&all).iter().map(ToString::to_string).collect();

@@ -213,7 +213,7 @@ fn registering(snapshot: &Snapshot, agent: &Asking<'_>) -> Step {
 fn missing(snapshot: &Snapshot) -> Vec<Wait> {
     let ManagedFacts { operator, klusterlet: _, agents, identity } = &snapshot.managed;
     let operator = match operator {
-        Ok(health) => health.because().map(str::to_owned),
+        Ok(health) => health.because(),
         Err(trouble) => Some(trouble.to_string()),
     };
     let operator = operator.map(|because| wait(Link::Operator, "the operator", because));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     fn not_yet(because: &str) -> Health {
-        Health::NotYet { because: because.to_owned() }
+        Health::not_yet(because)
     }
 
     /// Nothing is there but the operator.
@@ -372,7 +372,7 @@ mod tests {
         snapshot.managed.klusterlet = klusterlet(2, json!({"observedGeneration": 1}));
         assert!(link(&snapshot, Goal::Available).1.contains("latest generation"));
         let mut snapshot = running();
-        let stuck = Health::Stuck { because: "image x cannot be pulled".to_owned() };
+        let stuck = Health::stuck("image x cannot be pulled");
         snapshot.managed.agents = Ok(vec![("klusterlet-registration-agent".to_owned(), stuck)]);
         let (at, because) = link(&snapshot, Goal::Registered);
         assert!(at == Link::Agents && because.contains("klusterlet-registration-agent: image x"), "{because}");

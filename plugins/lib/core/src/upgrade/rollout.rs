@@ -116,7 +116,7 @@ mod tests {
         assert!(lacks(&now, &ready()[..1]).contains("Deployment b does not exist yet"));
         let old = vec![running("a", "new", Health::Ready), running("b", "old", Health::Ready)];
         assert!(lacks(&now, &old).contains("not updated Deployment b yet: it has side:1, old"));
-        let rolling = Health::NotYet { because: "1 of 2 pods updated".to_owned() };
+        let rolling = Health::not_yet("1 of 2 pods updated");
         let rolls = vec![running("a", "new", rolling.clone()), running("b", "new", Health::Ready)];
         assert_eq!(lacks(&now, &rolls), "Deployment a: 1 of 2 pods updated");
         let operator = agents_lack(&now, &rolling, &wanted, &ready(), &images);

@@ -81,7 +81,7 @@ pub async fn health(hub: &Cluster, names: &[String], probe: bool, narrator: &dyn
     let addons: BTreeMap<String, ManagedClusterAddOn> =
         of_addon.map(|row| (row.cluster().to_owned(), row.object)).collect();
     let none_is_ready = || pods.ready.is_empty().then(|| "no pod is ready".to_owned());
-    let why = deployment.because().map(str::to_owned).or_else(|| servers.why.clone()).or_else(none_is_ready);
+    let why = deployment.because().or_else(|| servers.why.clone()).or_else(none_is_ready);
     let with_addon: Vec<&str> = clusters.iter().map(name_of).filter(|name| addons.contains_key(*name)).collect();
     let (mut probes, mut untried) = (BTreeMap::new(), None);
     if probe && !with_addon.is_empty() && !pods.ready.is_empty() {

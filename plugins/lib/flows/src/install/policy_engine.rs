@@ -372,7 +372,7 @@ async fn ready(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) ->
         for name in [engine::WEBHOOK, engine::CONTROLLER] {
             match workload::deployment(cluster, engine::NAMESPACE, name).await? {
                 Health::Ready => {}
-                Health::NotYet { because } | Health::Stuck { because } => return Ok(Check::Unwatched(because)),
+                Health::NotYet(lack) | Health::Stuck(lack) => return Ok(Check::Unwatched(lack.text())),
             }
         }
         Ok(Check::Ready(()))

@@ -37,7 +37,7 @@ pub(crate) async fn trouble(cluster: &Cluster, operator: Operator) -> Result<Opt
         return Ok(Some("its Deployment is scaled to no pods".to_owned()));
     }
     let health = workload::deployment(cluster, namespaces::OPERATOR, operator.name()).await?;
-    Ok(health.because().map(str::to_owned))
+    Ok(health.because())
 }
 
 /// Whether any of these objects is there.

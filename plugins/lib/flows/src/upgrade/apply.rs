@@ -52,7 +52,7 @@ async fn operator_ready(
     until_triggered("waiting for the operator to roll out", deadline, PAUSE, triggers, narrator, async || {
         Ok(match workload::deployment(cluster, namespaces::OPERATOR, name).await? {
             Health::Ready => Check::Ready(()),
-            Health::NotYet { because } | Health::Stuck { because } => Check::NotYet(because),
+            Health::NotYet(lack) | Health::Stuck(lack) => Check::NotYet(lack.text()),
         })
     })
     .await

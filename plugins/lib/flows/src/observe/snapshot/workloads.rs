@@ -12,7 +12,7 @@ use ocm_checks::snapshot::{Observed, Trouble, Workload};
 use ocm_core::Failure;
 use ocm_core::join::lease::Running;
 use ocm_core::redact::redact_start;
-use ocm_core::workload::Health;
+use ocm_core::workload::{Health, Lack};
 use ocm_kube::Cluster;
 
 use super::kinds::{DEPLOYMENTS, PODS};
@@ -47,7 +47,7 @@ pub(super) async fn operator(cluster: &Cluster, name: &str) -> Observed<Workload
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             replicas: 1,
-            health: Health::Stuck { because: "it does not exist".to_owned() },
+            health: Health::stuck("it does not exist"),
             images: Vec::new(),
         }),
     }
@@ -104,9 +104,14 @@ async fn facts(cluster: &Cluster, deployment: &Deployment) -> Result<Workload, F
         replicas: deployment.spec.replicas.unwrap_or(1),
         health: match workload::of(cluster, deployment).await? {
             Health::Ready => Health::Ready,
-            Health::NotYet { because } => Health::NotYet { because: redact_start(&because) },
-            Health::Stuck { because } => Health::Stuck { because: redact_start(&because) },
+            Health::NotYet(lack) => Health::NotYet(redacted(lack)),
+            Health::Stuck(lack) => Health::Stuck(redacted(lack)),
         },
         images: containers.filter_map(|container| container.image.clone()).collect(),
     })
+}
+
+fn redacted(lack: Lack) -> Lack {
+    let Lack { count, because, log, cause } = lack;
+    Lack { count, because: redact_start(&because), log: log.as_deref().map(redact_start), cause }
 }
