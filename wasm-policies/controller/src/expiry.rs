@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_api::ManagedCluster;
-use ocm_api::registration::{RegistrationIntent, RegistrationStatus, waits_for_a_person};
+use ocm_api::registration::{RegistrationIntent, RegistrationStatus};
 use ocm_core::policy_engine::{CONTROLLER, NAMESPACE};
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::Answer;
@@ -23,7 +23,7 @@ use crate::held::acceptance;
 use crate::hub::Snapshot;
 use crate::joins::{DECIDES, Joins, LONGEST, LOOKS, Unlimited};
 use crate::queue::Next;
-use crate::status::{self, Said};
+use crate::status::{self, Said, Waiting};
 
 /// For so long after it began to act, the controller does not take a policy that gives no answer for one that gives no more
 /// time: what policies ask for may not have arrived yet.
@@ -191,14 +191,13 @@ impl Joins {
         let told = status::told(&expiry);
         let mark = format!("{}/{}", uid.map(String::as_str).unwrap_or_default(), expiry.at);
         let mark = ocm_policy_engine::digest(mark.as_bytes());
-        let new = RegistrationStatus {
-            waiting_for: Some(status::sentence(&waits_for_a_person(&told))),
+        let new = Waiting::for_a_person(&told).noted_in(RegistrationStatus {
             expired: Some(expiry),
             obligations: Vec::new(),
             approved_by: Vec::new(),
             intent: None,
             ..before
-        };
+        });
         self.effects.tell_once(about(cluster), &mark[..16], "AcceptanceExpired", false, &told).await;
         self.registrations.write(&self.effects, &snapshot.name, new.clone()).await?;
         self.metrics.join("Expired");

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_api::ManagedCluster;
-use ocm_api::registration::{
-    RegistrationIntent, RegistrationStatus, RegistrationVerdict, waits_for_a_person, waits_for_the_hub,
-};
+use ocm_api::registration::{RegistrationIntent, RegistrationStatus, RegistrationVerdict};
 use ocm_core::accept::{Chosen, Options, decide};
 use ocm_core::csr::{Request, State};
 use ocm_policy_abi::{EvidenceSource, Operation};
@@ -22,7 +20,7 @@ use crate::failed::Failed;
 use crate::hub::{Asked, Snapshot, are_same};
 use crate::joins::{DECIDES, Joins, LONGEST, LOOKS};
 use crate::queue::Next;
-use crate::status::{self, Said};
+use crate::status::{self, Said, Waiting};
 use crate::step::{Judged, Ruled, judged, ruled};
 
 /// What was not read for so long is not known.
@@ -111,18 +109,18 @@ impl Joins {
         let next = match (ruled(&decision), expired) {
             (Ruled::Nothing, _) => Some(self.settled(&snapshot, cluster, before, &options).await?),
             // Whoever gave it no more time is not asked whether it may come back.
-            (_, Some(why)) => Some(self.person(&snapshot, cluster, before, &waits_for_a_person(why)).await?),
+            (_, Some(why)) => Some(self.person(&snapshot, cluster, before, Waiting::for_a_person(why)).await?),
             (Ruled::Person(refusal), None) => {
-                let why = waits_for_a_person(format_args!("{} ({})", refusal.detail, refusal.code));
-                Some(self.person(&snapshot, cluster, before, &why).await?)
+                let waiting = Waiting::for_a_person(format_args!("{} ({})", refusal.detail, refusal.code));
+                Some(self.person(&snapshot, cluster, before, waiting).await?)
             }
             (Ruled::Ask { stands_on, approve, accept }, None) => {
                 let subject = snapshot.asked.get(stands_on).zip(snapshot.object.as_ref());
                 let Some((asked, object)) = subject else { return Ok(Next::Again) };
                 match asked.object.as_ref().map(|object| Arc::new(object.read())) {
                     None => {
-                        let why = waits_for_a_person("its request is too large");
-                        Some(self.person(&snapshot, cluster, before, &why).await?)
+                        let waiting = Waiting::for_a_person("its request is too large");
+                        Some(self.person(&snapshot, cluster, before, waiting).await?)
                     }
                     Some(csr) => {
                         let subject =
@@ -151,7 +149,7 @@ impl Joins {
         snapshot: &Snapshot,
         cluster: &ManagedCluster,
         before: RegistrationStatus,
-        why: &str,
+        waiting: Waiting,
     ) -> Result<Next, Failed> {
         let asks = snapshot.asked.iter().filter(|asked| asked.request.state == State::Pending);
         let Some(newest) = asks.max_by_key(|asked| asked.request.created) else {
@@ -159,7 +157,6 @@ impl Joins {
         };
         let new = RegistrationStatus {
             verdict: RegistrationVerdict::Hold,
-            waiting_for: Some(status::sentence(why)),
             // While keys of an earlier cluster may be used, the name is that one's.
             cluster_uid: before.cluster_uid.clone().filter(|_| !before.keys.is_empty()).or_else(|| uid(cluster)),
             requester: Some(status::requester(&newest.request)),
@@ -169,6 +166,7 @@ impl Joins {
             approved_by: Vec::new(),
             ..before.clone()
         };
+        let new = waiting.noted_in(new);
         self.tell(cluster, &before, &new, "Person").await;
         self.registrations.write(&self.effects, &snapshot.name, new).await?;
         Ok(Next::Waits(LONGEST))
@@ -224,7 +222,14 @@ impl Joins {
             return Ok(Next::Rest);
         };
         let removed_at = before.removed_at.clone().or_else(|| Some(status::time(now)));
-        let new = RegistrationStatus { removed_at, waiting_for: None, intent: None, obligations: Vec::new(), ..before };
+        let new = RegistrationStatus {
+            removed_at,
+            waiting_for: None,
+            kept_out_by: None,
+            intent: None,
+            obligations: Vec::new(),
+            ..before
+        };
         self.registrations.write(&self.effects, name, new).await?;
         self.noted(name);
         let left = Duration::try_from(end.duration_since(now)).unwrap_or(TOMBSTONE);
@@ -235,10 +240,9 @@ impl Joins {
     async fn refused(&self, name: &str, why: &str) {
         self.log.refused(name, why);
         let Some(before) = self.registrations.get(name) else { return };
-        let waiting_for = Some(status::sentence(&waits_for_the_hub(why)));
         // It may have been carried out all the same, and whose doing that was has to be known.
         let intent = before.intent.clone().filter(|intent| intent.withdraw);
-        let new = RegistrationStatus { waiting_for, intent, ..before };
+        let new = Waiting::for_the_hub(why).noted_in(RegistrationStatus { intent, ..before });
         // What cannot be written now is written when it is tried again.
         let _ = self.registrations.write(&self.effects, name, new).await;
     }
@@ -257,6 +261,7 @@ impl Joins {
         let mut new = RegistrationStatus {
             verdict: status::verdict(said.answer.verdict),
             waiting_for: None,
+            kept_out_by: None,
             cluster_uid: uid(subject.cluster),
             requester: Some(status::requester(request)),
             request: Some(status::request(request)),
@@ -270,8 +275,8 @@ impl Joins {
         };
         let policies = match judged(&said.answer, &said.approving.iter().map(String::as_str).collect::<Vec<_>>()) {
             Judged::Carry(policies) => policies,
-            Judged::Wait { why, again } => {
-                new.waiting_for = Some(status::sentence(&why));
+            Judged::Wait { waiting, again } => {
+                let new = waiting.noted_in(new);
                 *self.attempts().entry(name.clone()).or_default() += 1;
                 self.tell(subject.cluster, &before, &new, new.verdict.clone().as_str()).await;
                 self.registrations.write(&self.effects, name, new).await?;

@@ -10,7 +10,7 @@ use flate2::write::DeflateEncoder;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use ocm_api::Registration;
-use ocm_api::registration::{RegistrationNotAsked, RegistrationSpec, RegistrationStatus};
+use ocm_api::registration::{RegistrationKeptOutBy, RegistrationNotAsked, RegistrationSpec, RegistrationStatus};
 
 use crate::effects::Effects;
 use crate::failed::Failed;
@@ -96,7 +96,7 @@ impl Registrations {
             return Ok(());
         }
         let obligations = status.obligations.len();
-        let not_asked = status.decision.as_ref().map(|decision| decision.not_asked.clone()).unwrap_or_default();
+        let sent = Newer::of(&status);
         let written = async {
             let mut object = match known {
                 Some(known) => known,
@@ -112,7 +112,7 @@ impl Registrations {
         match answer {
             Ok(now) => {
                 let kept = now.status.as_ref().map_or(0, |status| status.obligations.len());
-                let now = Kept::new(as_sent(now, not_asked));
+                let now = Kept::new(sent.put_back(now));
                 self.known().insert(name.to_owned(), now);
                 // What a definition does not know, the API server leaves out without a word.
                 if kept < obligations { Err(Failed::Refused(OLDER.to_owned())) } else { Ok(()) }
@@ -148,13 +148,29 @@ impl Registrations {
     }
 }
 
-/// A Registration as it was sent. A definition that is older than this controller leaves out which policies were not asked;
-/// that is no news, or it would be written again at every look.
-fn as_sent(mut registration: Registration, not_asked: Vec<RegistrationNotAsked>) -> Registration {
-    if let Some(decision) = registration.status.as_mut().and_then(|status| status.decision.as_mut()) {
-        decision.not_asked = not_asked;
+/// What of a status a definition that is older than this controller leaves out. That is no news, or it would be written again
+/// at every look.
+struct Newer {
+    not_asked: Vec<RegistrationNotAsked>,
+    kept_out_by: Option<RegistrationKeptOutBy>,
+}
+
+impl Newer {
+    fn of(status: &RegistrationStatus) -> Self {
+        let not_asked = status.decision.as_ref().map(|decision| decision.not_asked.clone()).unwrap_or_default();
+        Self { not_asked, kept_out_by: status.kept_out_by.clone() }
     }
-    registration
+
+    /// The Registration as it was sent.
+    fn put_back(self, mut registration: Registration) -> Registration {
+        if let Some(status) = &mut registration.status {
+            status.kept_out_by = self.kept_out_by;
+            if let Some(decision) = &mut status.decision {
+                decision.not_asked = self.not_asked;
+            }
+        }
+        registration
+    }
 }
 
 #[cfg(test)]
@@ -178,17 +194,21 @@ mod tests {
     #[test]
     fn what_an_older_definition_leaves_out_is_no_news() {
         let not_asked = vec![RegistrationNotAsked { policy: "p".to_owned(), ..RegistrationNotAsked::default() }];
-        let status = |not_asked: &[RegistrationNotAsked]| {
+        let status = |not_asked: &[RegistrationNotAsked], kept_out_by: Option<RegistrationKeptOutBy>| {
             let decision = RegistrationDecision { not_asked: not_asked.to_vec(), ..RegistrationDecision::default() };
-            RegistrationStatus { decision: Some(decision), ..RegistrationStatus::default() }
+            RegistrationStatus { decision: Some(decision), kept_out_by, ..RegistrationStatus::default() }
         };
-        let sent = status(&not_asked);
-        let mut answer = Registration::new("c1", RegistrationSpec {});
-        answer.status = Some(status(&[]));
-        assert!(!is_same(&sent, answer.status.as_ref().unwrap()));
-        assert!(is_same(&sent, as_sent(answer, not_asked).status.as_ref().unwrap()));
-        let mut settled = Registration::new("c1", RegistrationSpec {});
-        settled.status = Some(RegistrationStatus::default());
-        assert_eq!(as_sent(settled.clone(), Vec::new()), settled);
+        let answer = |status: RegistrationStatus| {
+            let mut answer = Registration::new("c1", RegistrationSpec {});
+            answer.status = Some(status);
+            answer
+        };
+        for sent in [status(&not_asked, None), status(&[], Some(RegistrationKeptOutBy::default()))] {
+            let answer = answer(status(&[], None));
+            assert!(!is_same(&sent, answer.status.as_ref().unwrap()));
+            assert!(is_same(&sent, Newer::of(&sent).put_back(answer).status.as_ref().unwrap()));
+        }
+        let settled = answer(RegistrationStatus::default());
+        assert_eq!(Newer::of(&RegistrationStatus::default()).put_back(settled.clone()), settled);
     }
 }

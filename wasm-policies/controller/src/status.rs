@@ -1,12 +1,13 @@
 //! What is written down of a registration, within bounds: neither clock nor client.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::registration::{
-    MAX_CODES, MAX_KEYS, MAX_POLICIES, MAX_RECORD, MAX_TEXT, RegistrationDecision, RegistrationExpiry, RegistrationKey,
-    RegistrationNotAsked, RegistrationObligation, RegistrationOpinion, RegistrationRequest, RegistrationRequester,
-    RegistrationStatus, RegistrationVerdict,
+    MAX_CODES, MAX_KEYS, MAX_POLICIES, MAX_RECORD, MAX_TEXT, RegistrationDecision, RegistrationExpiry,
+    RegistrationKeeper, RegistrationKeptOutBy, RegistrationKey, RegistrationNotAsked, RegistrationObligation,
+    RegistrationOpinion, RegistrationRequest, RegistrationRequester, RegistrationStatus, RegistrationVerdict,
 };
 use ocm_core::accept;
 use ocm_core::csr::{Request, Settings, State};
@@ -18,6 +19,43 @@ use ocm_rules::claim::Registration;
 /// Ends of certificates are rounded up to full hours: what is known of them is when they were approved.
 const HOUR: i64 = 3600;
 const MAX_CODE: usize = 64;
+
+/// What a cluster waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// In a sentence.
+    pub(crate) why: String,
+    /// Who keeps it out.
+    pub(crate) by: RegistrationKeptOutBy,
+}
+
+impl Waiting {
+    /// For a person who decides, for this reason.
+    pub(crate) fn for_a_person(why: impl fmt::Display) -> Self {
+        Self::of(format!("a person: {why}"), RegistrationKeeper::Person)
+    }
+
+    /// For the hub, which refused what was to be done, for this reason.
+    pub(crate) fn for_the_hub(why: impl fmt::Display) -> Self {
+        Self::of(format!("the hub: {why}"), RegistrationKeeper::Hub)
+    }
+
+    /// For these policies, which say this.
+    pub(crate) fn for_policies<'a>(names: impl IntoIterator<Item = &'a str>, why: String) -> Self {
+        let policies = names.into_iter().take(MAX_POLICIES).map(|name| bounded(name, 63)).collect();
+        let by = RegistrationKeptOutBy { who: RegistrationKeeper::Policies, policies };
+        Self { why, by }
+    }
+
+    fn of(why: String, who: RegistrationKeeper) -> Self {
+        Self { why, by: RegistrationKeptOutBy { who, policies: Vec::new() } }
+    }
+
+    /// The status of a cluster that waits for it.
+    pub(crate) fn noted_in(self, status: RegistrationStatus) -> RegistrationStatus {
+        RegistrationStatus { waiting_for: Some(sentence(&self.why)), kept_out_by: Some(self.by), ..status }
+    }
+}
 
 /// What the policies said, for the controller and for whoever reads it later.
 pub(crate) struct Said {
@@ -203,6 +241,7 @@ pub(crate) fn settled(
 ) -> RegistrationStatus {
     RegistrationStatus {
         waiting_for: None,
+        kept_out_by: None,
         intent: None,
         // Somebody has accepted it since.
         expired: None,
@@ -415,6 +454,7 @@ mod tests {
         let before = RegistrationStatus {
             cluster_uid: Some("u".to_owned()),
             waiting_for: Some("a person".to_owned()),
+            kept_out_by: Some(RegistrationKeptOutBy::default()),
             keys: vec![known("ended", "2026-05-01T00:00:00Z")],
             obligations: vec![obligation("p", "2026-07-01T00:00:00Z", "u")],
             expired: Some(RegistrationExpiry::default()),
@@ -424,7 +464,8 @@ mod tests {
         assert_eq!(same.keys, [known("", "2027-06-01T01:00:00Z")]);
         assert_eq!(same, RegistrationStatus { keys: same.keys.clone(), ..before.clone() });
         let other = with_unknown_key(before, Some("new".to_owned()), &Settings::default(), now);
-        assert_eq!((other.expired, other.waiting_for, other.obligations), (None, None, Vec::new()));
+        assert_eq!((other.expired, other.waiting_for, other.kept_out_by), (None, None, None));
+        assert_eq!(other.obligations, Vec::new());
     }
 
     fn obligation(policy: &str, due: &str, uid: &str) -> RegistrationObligation {

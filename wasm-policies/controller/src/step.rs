@@ -1,8 +1,9 @@
 //! What follows from what the rules and the policies say: neither clock nor client.
 
-use ocm_api::registration::waits_for_a_person;
 use ocm_core::accept::{Decision, Refusal};
 use ocm_policy_rules::{Answer, Combined};
+
+use crate::status::Waiting;
 
 /// What follows from the rules of `accept`, before any policy is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +47,10 @@ pub(crate) fn ruled(decision: &Decision) -> Ruled {
 pub(crate) enum Judged {
     /// These policies let it in.
     Carry(Vec<String>),
-    /// It waits for this.
+    /// It waits.
     Wait {
-        /// A sentence.
-        why: String,
+        /// For what.
+        waiting: Waiting,
         /// After how many seconds to ask again.
         again: Option<u32>,
     },
@@ -60,30 +61,35 @@ pub(crate) fn judged(answer: &Combined, approving: &[&str]) -> Judged {
     let first = answer.reasons.iter().find(|given| given.verdict.word() == answer.verdict.word());
     let said = first.map(|given| {
         let by = given.policy.as_deref().map(|policy| format!("policy {policy}: ")).unwrap_or_default();
-        format!("{by}{} ({})", given.reason.message, given.reason.code)
+        let why = format!("{by}{} ({})", given.reason.message, given.reason.code);
+        Waiting::for_policies(given.policy.as_deref(), why)
     });
-    let why = match answer.verdict {
+    let waiting = match answer.verdict {
         Answer::Allow if !approving.is_empty() => {
             return Judged::Carry(approving.iter().map(|name| (*name).to_owned()).collect());
         }
-        Answer::Allow => waits_for_a_person("no policy that approves allowed it"),
-        Answer::NoOpinion => waits_for_a_person("no policy has an opinion about it"),
+        Answer::Allow => Waiting::for_a_person("no policy that approves allowed it"),
+        Answer::NoOpinion => Waiting::for_a_person("no policy has an opinion about it"),
         Answer::Error => match answer.errors.first() {
             Some(problem) => {
                 let policies = problem.policies.join(", ");
-                format!("policy {policies}: {} ({})", problem.error.in_short(), problem.error.code())
+                let why = format!("policy {policies}: {} ({})", problem.error.in_short(), problem.error.code());
+                Waiting::for_policies(problem.policies.iter().map(AsRef::as_ref), why)
             }
-            None => "a policy that failed".to_owned(),
+            None => Waiting::for_policies([], "a policy that failed".to_owned()),
         },
-        Answer::Hold | Answer::Deny => said.unwrap_or_else(|| answer.verdict.word().to_owned()),
+        Answer::Hold | Answer::Deny => {
+            said.unwrap_or_else(|| Waiting::for_policies([], answer.verdict.word().to_owned()))
+        }
     };
-    Judged::Wait { why, again: answer.ask_again_seconds }
+    Judged::Wait { waiting, again: answer.ask_again_seconds }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use ocm_api::registration::RegistrationKeeper;
     use ocm_core::csr::Code;
     use ocm_policy_abi::{Decision as Said, Reason, Verdict};
     use ocm_policy_rules::{Outcome, PolicyError, PolicyId, combine};
@@ -123,11 +129,13 @@ mod tests {
         let allow = combine(&[said("a", Ok(Verdict::Allow))]);
         assert_eq!(judged(&allow, &["a"]), Judged::Carry(vec!["a".to_owned()]));
         let waits = |answer: &Combined, approving: &[&str]| match judged(answer, approving) {
-            Judged::Wait { why, again } => (why, again),
+            Judged::Wait { waiting, again } => (waiting, again),
             carry @ Judged::Carry(_) => panic!("{carry:?}"),
         };
-        assert_eq!(waits(&allow, &[]).0, "a person: no policy that approves allowed it");
-        assert_eq!(waits(&combine::<Outcome>(&[]), &["a"]).0, "a person: no policy has an opinion about it");
+        assert_eq!(waits(&allow, &[]).0, Waiting::for_a_person("no policy that approves allowed it"));
+        assert_eq!(waits(&allow, &[]).0.why, "a person: no policy that approves allowed it");
+        let nobody = Waiting::for_a_person("no policy has an opinion about it");
+        assert_eq!(waits(&combine::<Outcome>(&[]), &["a"]).0, nobody);
         // Whatever else was said: it is never carried out.
         for (result, why, again) in [
             (Ok(Verdict::Hold), "policy b: it is so (Because)", Some(7)),
@@ -136,8 +144,11 @@ mod tests {
         ] {
             let answer = combine(&[said("a", Ok(Verdict::Allow)), said("b", result)]);
             let (told, told_again) = waits(&answer, &["a"]);
-            assert!(told.starts_with(why), "{told}");
-            assert_eq!(told_again, again);
+            assert!(told.why.starts_with(why), "{told:?}");
+            assert_eq!(
+                (told.by.who, told.by.policies, told_again),
+                (RegistrationKeeper::Policies, vec!["b".to_owned()], again)
+            );
         }
     }
 }

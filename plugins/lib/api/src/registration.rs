@@ -23,30 +23,6 @@ pub const MAX_GENERATION: i64 = (1 << 53) - 1;
 pub const MAX_SECONDS: u32 = 400 * 24 * 60 * 60;
 /// The most characters of a replayable record.
 pub const MAX_RECORD: usize = 64 << 10;
-/// What stands before the reason in [`RegistrationStatus::waiting_for`] where a person has to decide.
-const PERSON: &str = "a person: ";
-/// What stands before the reason there where the hub refused what was to be done.
-const HUB: &str = "the hub: ";
-
-/// What [`RegistrationStatus::waiting_for`] says where a person has to decide, for this reason.
-pub fn waits_for_a_person(why: impl std::fmt::Display) -> String {
-    format!("{PERSON}{why}")
-}
-
-/// Whether this is said in [`RegistrationStatus::waiting_for`] where a person has to decide.
-pub fn is_for_a_person(waiting_for: &str) -> bool {
-    waiting_for.starts_with(PERSON)
-}
-
-/// What [`RegistrationStatus::waiting_for`] says where the hub refused what was to be done, for this reason.
-pub fn waits_for_the_hub(why: impl std::fmt::Display) -> String {
-    format!("{HUB}{why}")
-}
-
-/// Whether this is said in [`RegistrationStatus::waiting_for`] where the hub refused what was to be done.
-pub fn is_for_the_hub(waiting_for: &str) -> bool {
-    waiting_for.starts_with(HUB)
-}
 
 /// Nothing: a registration is what its cluster and its policies make of it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +85,9 @@ pub struct RegistrationStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = MAX_TEXT)))]
     pub waiting_for: Option<String>,
+    /// Who keeps it out. None: nobody does, or a release wrote it that did not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_out_by: Option<RegistrationKeptOutBy>,
     /// UID of the ManagedCluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
@@ -150,6 +129,31 @@ pub struct RegistrationStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
     pub removed_at: Option<String>,
+}
+
+text_enum! {
+    /// Who has to change something before a cluster is let in.
+    RegistrationKeeper {
+        /// A person has to decide.
+        Person = "Person",
+        /// Policies hold or deny it, or give no usable answer.
+        Policies = "Policies",
+        /// The hub refused what was to be done.
+        Hub = "Hub",
+    } default Policies
+}
+
+/// Who keeps a cluster out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationKeptOutBy {
+    /// Who it is.
+    pub who: RegistrationKeeper,
+    /// Names of the HubPolicies that waitingFor speaks of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_POLICIES), inner(length(max = 63))))]
+    pub policies: Vec<String>,
 }
 
 /// Who asked for a certificate, as the API server knows them.

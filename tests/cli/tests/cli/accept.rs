@@ -312,6 +312,7 @@ fn denied_by(policy: &str) -> Value {
         "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration", "metadata": {"name": "c1"}, "spec": {},
         "status": {
             "verdict": "Deny", "clusterUid": "c1", "waitingFor": format!("policy {policy}: not ours (NotOurs)"),
+            "keptOutBy": {"who": "Policies", "policies": [policy]},
             "requester": {"username": "system:bootstrap:abcdef"},
             "request": {"name": "right", "uid": "right", "spkiSha256": "a".repeat(64)},
             "decision": {"at": "2026-01-02T00:00:00Z",

@@ -31,6 +31,7 @@ fn registration() -> Value {
         "status": {
             "verdict": "Hold", "clusterUid": "u1",
             "waitingFor": "policy two: 1 of 2 approvals for this cluster and who asks for it (ApprovalsMissing)",
+            "keptOutBy": { "who": "Policies", "policies": ["two"] },
             "requester": { "username": "system:bootstrap:abcdef", "credentialId": "JTI=1" },
             "request": { "name": "c1-x", "uid": "r1", "spkiSha256": digest('b') },
             "keys": [{ "until": "2027-01-01T00:00:00Z", "spkiSha256": digest('c') }],

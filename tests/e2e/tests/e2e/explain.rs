@@ -220,6 +220,7 @@ fn what_strangers_wrote_steers_no_terminal_and_what_may_not_be_read_is_said() {
     let evil = "\u{1b}[31mroot\u{1b}[0m\u{202e}\u{200b}";
     let status = json!({
         "verdict": "Hold", "clusterUid": uid, "waitingFor": format!("policy strict: {evil} (No)"),
+        "keptOutBy": {"who": "Policies", "policies": ["strict"]},
         "requester": {"username": evil, "credentialId": evil},
         "request": {"name": evil, "uid": "u", "spkiSha256": "a".repeat(64)},
         "decision": {"at": "2026-01-01T00:00:00Z", "record": evil,

@@ -1,7 +1,7 @@
 //! What was read, and what of it speaks of the cluster that the hub has now.
 
 use jiff::Timestamp;
-use ocm_api::registration::RegistrationStatus;
+use ocm_api::registration::{RegistrationKeeper, RegistrationKeptOutBy, RegistrationStatus, RegistrationVerdict};
 use ocm_api::{HubPolicy, ManagedCluster, Registration, RegistrationApproval};
 
 use crate::csr::{Request, State};
@@ -61,6 +61,24 @@ impl Facts {
         // A request that was approved waits for nothing, but its cluster may wait for acceptance.
         let is_accepted = self.cluster().is_some_and(is_accepted);
         (is_about_it && !(is_over && is_accepted)).then_some(why)
+    }
+
+    /// Who keeps the cluster out, where [`waiting_for`](Self::waiting_for) says what does. Releases that did not write it down
+    /// wrote no decision where a person has to decide.
+    pub(super) fn kept_out_by(&self) -> Option<RegistrationKeptOutBy> {
+        self.waiting_for()?;
+        let status = self.written()?;
+        let known = status.kept_out_by.clone();
+        let known = known.filter(|known| !matches!(known.who, RegistrationKeeper::Other(_)));
+        Some(known.unwrap_or_else(|| RegistrationKeptOutBy {
+            who: match (&status.decision, &status.verdict) {
+                (None, _) | (_, RegistrationVerdict::Allow | RegistrationVerdict::NoOpinion) => {
+                    RegistrationKeeper::Person
+                }
+                _ => RegistrationKeeper::Policies,
+            },
+            policies: Vec::new(),
+        }))
     }
 
     /// What has become of the request of a UID; none where it is not there, or requests were not read.

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use ocm_api::policy::PolicyMode;
 use ocm_api::registration::{
-    RegistrationExpiry, RegistrationKey, RegistrationObligation, RegistrationStatus, RegistrationVerdict,
-    is_for_a_person, is_for_the_hub,
+    RegistrationExpiry, RegistrationKeeper, RegistrationKeptOutBy, RegistrationKey, RegistrationObligation,
+    RegistrationStatus, RegistrationVerdict,
 };
 
 use super::approvals::{GivenApproval, approvals};
@@ -28,6 +28,8 @@ pub struct Explanation {
     pub name: String,
     /// The answer.
     pub finding: Finding,
+    /// Who keeps it out, if that is known.
+    pub kept_out_by: Option<RegistrationKeptOutBy>,
     /// Where the cluster stands; none: it is gone, or was not read.
     pub standing: Option<Standing>,
     /// What to do next.
@@ -60,11 +62,13 @@ impl Explanation {
     /// Because of what the hub refuses a person, too, who approves the request or accepts the cluster, if policies stand by
     /// their last word. None: they refuse nothing, leave it to a person, are not asked about people, or do not count any more.
     pub fn refused_by_policies(&self) -> Option<String> {
+        let by = self.kept_out_by.as_ref();
+        let is_by = |who: RegistrationKeeper| by.is_some_and(|by| by.who == who);
         // The words of policies, where they are what it waits for.
         let why = match &self.finding {
-            Finding::Waits { why } | Finding::RequestWaits { why } if is_for_a_person(why) => return None,
+            Finding::Waits { .. } | Finding::RequestWaits { .. } if is_by(RegistrationKeeper::Person) => return None,
             Finding::Denied { why } | Finding::Waits { why } | Finding::RequestWaits { why } => {
-                Some(why).filter(|why| !is_for_the_hub(why))
+                Some(why).filter(|_| !is_by(RegistrationKeeper::Hub))
             }
             Finding::Expired { .. } => None,
             _ => return None,
@@ -77,7 +81,8 @@ impl Explanation {
         let mut counting = self.opinions.iter().filter(|opinion| objects(opinion) && counts(opinion)).peekable();
         match (counting.peek().copied(), why) {
             (Some(first), why) => {
-                let told = why.filter(|why| counting.any(|opinion| speaks_of(why, &opinion.policy)));
+                let is_told = |policy: &String| by.is_some_and(|by| by.policies.contains(policy));
+                let told = why.filter(|_| counting.any(|opinion| is_told(&opinion.policy)));
                 Some(told.cloned().unwrap_or_else(|| objection(first)))
             }
             (None, _) if self.opinions.iter().any(|opinion| opinion.decides) => None,
@@ -97,12 +102,6 @@ fn objects(opinion: &Opinion) -> bool {
 fn counts(opinion: &Opinion) -> bool {
     let refuses = |now: &InForce| now.may_judge_people && !matches!(now.mode, PolicyMode::Warn | PolicyMode::Audit);
     opinion.now.as_ref().map_or_else(|| !opinion.doubts.contains(&Doubt::Gone), refuses)
-}
-
-/// Whether the words of the controller are those of a policy.
-fn speaks_of(why: &str, policy: &str) -> bool {
-    let names = why.strip_prefix("policy ").and_then(|rest| rest.split_once(": "));
-    names.is_some_and(|(names, _)| names.split(", ").any(|name| name == policy))
 }
 
 /// What a policy objects, as far as it was written down.
@@ -163,6 +162,7 @@ pub fn explain(facts: &Facts) -> Explanation {
     Explanation {
         name: facts.name.clone(),
         next: next(facts, &finding, &opinions, &unasked),
+        kept_out_by: facts.kept_out_by(),
         standing,
         finding,
         decided: decision.map(|decision| decision.at.clone()),
@@ -284,9 +284,9 @@ fn next(facts: &Facts, finding: &Finding, opinions: &[Opinion], unasked: &[Unask
     let accept = || Hint::from(Remedy::Accept(name()));
     let requests = || Hint::from(Remedy::SeeRequests(name()));
     match finding {
-        Finding::Waits { why } | Finding::RequestWaits { why } => {
+        Finding::Waits { .. } | Finding::RequestWaits { .. } => {
             let mut next = looks(&facts.name, opinions);
-            if is_for_a_person(why) {
+            if facts.kept_out_by().is_some_and(|by| by.who == RegistrationKeeper::Person) {
                 // Somebody wanted these to let clusters in, and may wonder why they did not.
                 let approves = |policy: &&Unasked| policy.now.as_ref().is_some_and(|now| now.auto_approve);
                 let look = |policy: &Unasked| Hint::from(Remedy::SeePolicy(policy.policy.clone()));

@@ -55,6 +55,16 @@ fn with(mut value: Value, member: &str, to: Value) -> Value {
     value
 }
 
+/// A status that waits for this, kept out by the one who is named in it.
+fn kept_out(status: Value, why: &str) -> Value {
+    let (by, policies) = match why.split(": ").next().unwrap_or_default() {
+        "a person" => ("Person", Vec::new()),
+        "the hub" => ("Hub", Vec::new()),
+        policy => ("Policies", policy.split(' ').skip(1).collect()),
+    };
+    with(with(status, "waitingFor", json!(why)), "keptOutBy", json!({"who": by, "policies": policies}))
+}
+
 fn policy(name: &str) -> HubPolicy {
     read(json!({
         "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy",
@@ -139,7 +149,7 @@ fn whom_policies_let_in_is_told_with_them() {
 #[test]
 fn policies_that_were_not_asked_are_named_and_those_that_would_let_in_are_looked_at() {
     let passed_over = |policy: &str, generation: u32, unmet: &[&str]| json!({"policy": policy, "generation": generation, "unmetConditions": unmet});
-    let mut status = with(decided("NoOpinion"), "waitingFor", json!("a person: no policy that approves allowed it"));
+    let mut status = kept_out(decided("NoOpinion"), "a person: no policy that approves allowed it");
     let passed = [passed_over("fine", 1, &["in-europe"]), passed_over("strict", 0, &[]), passed_over("gone", 1, &[])];
     status["decision"] = json!({"at": DECIDED, "notAsked": passed});
     let mut facts = facts(cluster(false), Some(status));
@@ -179,7 +189,7 @@ fn an_acceptance_with_an_end_is_told_with_it_and_one_that_has_ended_as_such() {
     let between = facts(cluster(false), Some(with(status, "intent", intent)));
     assert!(!matches!(finding(&between), Finding::BeingLetIn { .. }), "{:?}", finding(&between));
     let expired = json!({"at": "2026-06-03T00:00:00Z", "policies": ["strict"], "reason": "a trial"});
-    let waiting = with(decided("Hold"), "waitingFor", json!("a person: its acceptance ended (AcceptanceExpired)"));
+    let waiting = kept_out(decided("Hold"), "a person: its acceptance ended (AcceptanceExpired)");
     let ended = facts(cluster(false), Some(with(waiting, "expired", expired)));
     let (at, policies) = ("2026-06-03T00:00:00Z".to_owned(), vec!["strict".to_owned()]);
     assert_eq!(finding(&ended), Finding::Expired { at, policies, reason: Some("a trial".to_owned()) });
@@ -203,7 +213,7 @@ fn whom_no_policy_let_in_a_person_did_or_the_hub() {
 
 #[test]
 fn what_the_controller_has_not_seen_yet_is_over() {
-    let status = with(decided("Hold"), "waitingFor", json!("policy strict: no (Because)"));
+    let status = kept_out(decided("Hold"), "policy strict: no (Because)");
     let mut late = facts(cluster(true), Some(status));
     assert_eq!(finding(&late), Finding::RequestWaits { why: "policy strict: no (Because)".to_owned() });
     late.requests = Ok(vec![approved(request())]);
@@ -217,7 +227,7 @@ fn what_the_controller_has_not_seen_yet_is_over() {
 
 #[test]
 fn what_keeps_a_cluster_out_comes_with_what_to_do() {
-    let of = |verdict: &str, why: &str| facts(cluster(false), Some(with(decided(verdict), "waitingFor", json!(why))));
+    let of = |verdict: &str, why: &str| facts(cluster(false), Some(kept_out(decided(verdict), why)));
     let (see, accept) = (Remedy::SeePolicy("strict".to_owned()), Remedy::Accept("c1".to_owned()));
     let held = of("Hold", "policy strict: no (Because)");
     assert_eq!(
@@ -234,7 +244,7 @@ fn what_keeps_a_cluster_out_comes_with_what_to_do() {
 
     // Past those who allow it, if all do.
     let passes = |allowed: &[&str], decided: Value| {
-        let mut facts = facts(cluster(false), Some(with(decided, "waitingFor", json!("policy strict: no (Because)"))));
+        let mut facts = facts(cluster(false), Some(kept_out(decided, "policy strict: no (Because)")));
         for policy in facts.policies.as_mut().expect("they were read") {
             let name = policy.metadata.name.as_deref().expect("a name");
             policy.spec.break_glass = if allowed.contains(&name) { "Allowed".into() } else { "Never".into() };
@@ -248,14 +258,14 @@ fn what_keeps_a_cluster_out_comes_with_what_to_do() {
     assert!(!passes(&["strict"], both.clone()) && passes(&["strict", "fine"], both));
 
     // A rule of accept refuses it before anybody is asked.
-    let two_keys = json!({"verdict": "Hold", "clusterUid": "u1", "waitingFor": "a person: 2 keys (TwoKeys)"});
+    let two_keys = kept_out(json!({"verdict": "Hold", "clusterUid": "u1"}), "a person: 2 keys (TwoKeys)");
     let two_keys = facts(cluster(false), Some(two_keys));
     assert_eq!(finding(&two_keys), waits("a person: 2 keys (TwoKeys)"));
     assert_eq!(remedies(&two_keys), [Remedy::SeeRequests("c1".to_owned()), accept.clone()]);
 
     // People have to approve it.
     let coded = |code: &str| {
-        let mut status = with(decided("Hold"), "waitingFor", json!("policy strict: 0 of 2"));
+        let mut status = kept_out(decided("Hold"), "policy strict: 0 of 2");
         status["decision"]["policies"][1]["codes"] = json!([code]);
         remedies(&facts(cluster(false), Some(status)))
     };
@@ -265,7 +275,7 @@ fn what_keeps_a_cluster_out_comes_with_what_to_do() {
 
 #[test]
 fn a_person_is_refused_by_the_last_word_of_policies_that_still_count() {
-    let of = |verdict: &str, why: &str| facts(cluster(false), Some(with(decided(verdict), "waitingFor", json!(why))));
+    let of = |verdict: &str, why: &str| facts(cluster(false), Some(kept_out(decided(verdict), why)));
     let refused = |facts: &Facts| explain(facts).refused_by_policies();
     const WHY: &str = "policy strict: no (Because)";
     for verdict in ["Hold", "Error", "Deny"] {
@@ -275,7 +285,7 @@ fn a_person_is_refused_by_the_last_word_of_policies_that_still_count() {
     assert_eq!(refused(&of("Hold", "a person: 2 keys ask for this name (TwoKeys)")), None);
     assert_eq!(refused(&facts(cluster(true), None)), None);
     // Of an accepted cluster: its request waits.
-    let waits = facts(cluster(true), Some(with(decided("Hold"), "waitingFor", json!(WHY))));
+    let waits = facts(cluster(true), Some(kept_out(decided("Hold"), WHY)));
     assert_eq!(refused(&waits).as_deref(), Some(WHY));
 
     type Change = fn(&mut HubPolicy);
@@ -301,7 +311,7 @@ fn a_person_is_refused_by_the_last_word_of_policies_that_still_count() {
 
 /// A status of opinions, `fine`'s and `strict`'s, under this verdict.
 fn said(verdict: &str, fine: &str, strict: &str, why: &str) -> Value {
-    let mut status = with(decided(verdict), "waitingFor", json!(why));
+    let mut status = kept_out(decided(verdict), why);
     for (index, said) in [fine, strict].into_iter().enumerate() {
         status["decision"]["policies"][index]["verdict"] = json!(said);
     }
@@ -317,10 +327,23 @@ fn what_the_hub_refuses_the_controller_is_no_word_of_policies() {
     const HUB: &str = "the hub: etcdserver: request timed out";
     assert_eq!(refused(said("Allow", "Allow", "Allow", HUB)), None);
     assert_eq!(refused(said("NoOpinion", "NoOpinion", "NoOpinion", HUB)), None);
-    let nobody_asked = json!({"verdict": "Hold", "clusterUid": "u1", "waitingFor": HUB});
+    let nobody_asked = kept_out(json!({"verdict": "Hold", "clusterUid": "u1"}), HUB);
     assert_eq!(refused(nobody_asked), None);
     // What they said before still is their last word.
     assert_eq!(refused(said("Deny", "Allow", "Deny", HUB)).as_deref(), Some("policy strict denies it (Because)"));
+}
+
+#[test]
+fn who_kept_a_cluster_out_is_told_by_the_decision_where_an_older_release_wrote_of_it() {
+    let older = |status: Value, why: &str| with(kept_out(status, why), "keptOutBy", Value::Null);
+    const WHY: &str = "policy strict: no (Because)";
+    let own_words = Some("policy strict holds it (Because)".to_owned());
+    assert_eq!(refused(older(decided("Hold"), WHY)), own_words);
+    let newer = with(kept_out(decided("Hold"), WHY), "keptOutBy", json!({"who": "Newer"}));
+    assert_eq!(refused(newer), own_words);
+    let two_keys = older(json!({"verdict": "Hold", "clusterUid": "u1"}), "a person: 2 keys (TwoKeys)");
+    assert_eq!(refused(two_keys.clone()), None);
+    assert_eq!(remedies(&facts(cluster(false), Some(two_keys)))[0], Remedy::SeeRequests("c1".to_owned()));
 }
 
 #[test]
@@ -433,7 +456,7 @@ fn of_a_name_whose_cluster_is_gone_it_is_told_until_when_it_is_kept() {
     assert_eq!(waiting.finding, Finding::NotDecided);
     // What the controller says of the request that waits is about this one, though it keeps the UID of the other.
     let used = "a person: a cluster of this name was here before (NameUsedBefore)";
-    let person = with(with(earlier, "waitingFor", json!(used)), "decision", Value::Null);
+    let person = with(kept_out(earlier, used), "decision", Value::Null);
     let mut person = facts(cluster(false), Some(person));
     assert_eq!(finding(&person), waits(used));
     person.requests = Ok(Vec::new());
@@ -449,7 +472,7 @@ fn who_may_read_only_what_the_controller_wrote_is_told_that() {
         approvals: forbidden(),
         ..facts(cluster(true), Some(status))
     };
-    let held = only(with(decided("Hold"), "waitingFor", json!("policy strict: no (Because)")));
+    let held = only(kept_out(decided("Hold"), "policy strict: no (Because)"));
     let explained = explain(&held);
     assert_eq!(explained.finding, waits("policy strict: no (Because)"));
     let unread: Vec<_> = explained.unread.iter().map(|unread| unread.what).collect();
@@ -553,7 +576,7 @@ fn approvals_are_told_once_for_each_person_and_whether_they_may_count() {
 fn requests_besides_the_one_that_is_told_are_counted() {
     let mut other = request();
     (other.metadata.name, other.metadata.uid) = (Some("c1-y".to_owned()), Some("r2".to_owned()));
-    let status = with(decided("Hold"), "waitingFor", json!("policy strict: no (Because)"));
+    let status = kept_out(decided("Hold"), "policy strict: no (Because)");
     let mut facts = facts(cluster(false), Some(status));
     facts.requests = Ok(vec![Request::read(&request()), Request::read(&other), approved(other.clone())]);
     let explained = explain(&facts);
