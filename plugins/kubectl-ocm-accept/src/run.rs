@@ -292,19 +292,12 @@ impl Job {
 }
 
 fn scope(
-    mut names: Vec<String>,
+    names: Vec<String>,
     clusters: Vec<String>,
     all_pending: bool,
     selector: Option<String>,
 ) -> Result<Scope, Failure> {
-    names.extend(clusters);
-    // A name said twice is one cluster; the order is the user's.
-    let mut seen = BTreeSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    if let Some(bad) = names.iter().find(|name| !ocm_core::name::is_cluster_name(name)) {
-        return Err(Failure::usage(format!("{bad:?} cannot be the name of a managed cluster"))
-            .hint("names are lower-case letters, digits and '-', 63 characters at most"));
-    }
+    let names = options::cluster_names(names.into_iter().chain(clusters).collect())?;
     match (names.is_empty(), all_pending, selector) {
         (false, false, None) => Ok(Scope::Names(names)),
         (true, true, None) => Ok(Scope::All),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ocm_api::operator::{HubApiServerHostAlias, KlusterletMode, RegistrationAuthType};
 use ocm_cli::{PlanView, Troubleshoot, Ui, options};
 use ocm_core::accept::Options as AcceptOptions;
+use ocm_core::cluster_name::{NameError, check_new};
 use ocm_core::join::gates::GATES;
 use ocm_core::join::progress::Goal;
 use ocm_core::join::proxy::{AgentProxy, ProxyUrl};
@@ -87,6 +88,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             .hint("name the cluster that joins: kubectl ocm join NAME")
             .hint("or name a file of a hub and its clusters: kubectl ocm join --filename FILE")
     })?;
+    check_new(&name).map_err(NameError::failure)?;
     let typed = driver::Typed {
         driver: registration_auth,
         server: grpc_server,

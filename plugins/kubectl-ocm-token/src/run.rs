@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ocm_cli::{Ui, follow_tokens};
+use ocm_core::cluster_name::FORM;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, certificate, duration};
 use ocm_flows::hub::AddressOptions;
 use ocm_flows::token::{self, Kind, Request, Revoked};
@@ -67,8 +68,7 @@ async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -
         ));
     }
     if let Some(set) = cluster_sets.iter().find(|set| !ocm_core::token::can_name_set(set)) {
-        return Err(Failure::usage(format!("--cluster-set {set:?} cannot be granted to a bootstrap token"))
-            .hint("names of such sets are lower-case letters, digits and '-', 63 characters at most"));
+        return Err(Failure::usage(format!("--cluster-set {set:?} cannot be granted to a bootstrap token")).hint(FORM));
     }
     let shape = shape(line, unverified)?;
     let (kind, usual) = match kind {

@@ -1,5 +1,6 @@
 //! From a fleet file to a hub with its clusters.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub(crate) async fn run(file: &Path, args: JoinArgs, ui: Arc<Ui>) -> Result<Exit
     let folder = file.parent().unwrap_or(Path::new(""));
     let text = files::text(file, WHAT)?;
     let mut beside = |path: &str| std::fs::read(folder.join(path)).map_err(|error| error.to_string());
-    let fleet = fleet::read(&text, &mut beside).map_err(|wrong| refused(file, wrong))?;
+    let fleet = fleet::read(&text, &mut beside).map_err(|wrong| refused(file, &wrong))?;
     let fleet = connected(fleet, folder, &client.connection()?, &ui).await?;
     let request = Request { mode, timeout, at_once: concurrency.at_once() };
     let brought = bring_up(&fleet, &request, ui.clone()).await;
@@ -50,13 +51,21 @@ fn beside_a_name(file: &Path, name: &str) -> Failure {
         .hint(format!("{name} alone, with flags for what the file says of it: kubectl ocm join {name} --help"))
 }
 
-/// What is wrong with the file, for people.
-fn refused(file: &Path, wrong: Wrong) -> Failure {
-    let failure = Failure::usage(format!("{}: {wrong}", file.display()));
-    match wrong.hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+/// What is wrong with the file, for people: each thing, and what helps, once.
+fn refused(file: &Path, all: &[Wrong]) -> Failure {
+    let file = file.display();
+    let failure = match all {
+        [only] => Failure::usage(format!("{file}: {only}")),
+        several => {
+            let sentence = format!("{file}: {} of its clusters cannot join as they are written", several.len());
+            several.iter().fold(Failure::usage(sentence), Failure::because)
+        }
+    };
+    let mut told = BTreeSet::new();
+    all.iter()
+        .filter_map(|wrong| wrong.hint.clone())
+        .filter(|hint| told.insert(hint.clone()))
+        .fold(failure, Failure::hint)
 }
 
 /// A client of each cluster. A context that is not there is a mistake of the file: then nothing is done.
@@ -125,8 +134,19 @@ mod tests {
     #[test]
     fn a_file_that_is_wrong_is_named_with_the_place() {
         let wrong = fleet::read("apiVersion: v1\nkind: Fleet\nhub: {}\nclusters: []\n", &mut |_| Ok(Vec::new()));
-        let failure = refused(Path::new("fleet.yaml"), wrong.unwrap_err());
+        let failure = refused(Path::new("fleet.yaml"), &wrong.unwrap_err());
         assert_eq!(failure.exit(), Exit::Usage);
         assert!(failure.message.starts_with("fleet.yaml: it is a Fleet of v1"), "{failure}");
+    }
+
+    #[test]
+    fn all_names_that_cannot_be_are_told_with_what_names_are() {
+        let text = "apiVersion: kubectl-ocm.dev/v1alpha1\nkind: Fleet\nhub: {context: hub}\nclusters:\n\
+            - {name: C_1, context: c1}\n- {name: C_2, context: c2}\n";
+        let failure = refused(Path::new("fleet.yaml"), &fleet::read(text, &mut |_| Ok(Vec::new())).unwrap_err());
+        assert_eq!(failure.exit(), Exit::Usage);
+        assert_eq!(failure.message, "fleet.yaml: 2 of its clusters cannot join as they are written");
+        assert!(failure.causes.iter().zip(["C_1", "C_2"]).all(|(cause, name)| cause.contains(name)), "{failure}");
+        assert_eq!((failure.causes.len(), failure.hints.len()), (2, 1), "{failure}");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use ocm_core::cluster_name::{FORM, NameError, check_known};
 use ocm_core::cluster_sets::can_name;
 use ocm_core::gates::{Gate, GateError, parse};
 use ocm_core::operator::{PullCredentials, PullCredentialsError};
@@ -24,11 +25,8 @@ pub fn timeout(text: &str) -> Result<Duration, Failure> {
 /// # Errors
 /// A usage failure for what cannot be one.
 pub fn cluster_names(names: Vec<String>) -> Result<Vec<String>, Failure> {
-    match names.iter().find(|name| !name::is_cluster_name(name)) {
-        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a managed cluster"))
-            .hint("names are lower-case letters, digits and '-', 63 characters at most")),
-        None => Ok(once(names)),
-    }
+    names.iter().try_for_each(|name| check_known(name)).map_err(NameError::failure)?;
+    Ok(once(names))
 }
 
 /// The same of other objects: `what` is `a work`, or `an add-on`.
@@ -64,8 +62,7 @@ pub fn hub_addon_names(names: Vec<String>) -> Result<Vec<String>, Failure> {
 /// A usage failure for what cannot be one.
 pub fn namespaces(names: Vec<String>) -> Result<Vec<String>, Failure> {
     match names.iter().find(|name| !name::is_cluster_name(name)) {
-        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a namespace"))
-            .hint("names are lower-case letters, digits and '-', 63 characters at most")),
+        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a namespace")).hint(FORM)),
         None => Ok(once(names)),
     }
 }

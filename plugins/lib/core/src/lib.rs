@@ -15,6 +15,7 @@ pub mod baseline;
 pub mod bootstrap;
 pub mod certificate;
 mod changed;
+pub mod cluster_name;
 pub mod cluster_proxy;
 pub mod cluster_sets;
 pub mod csr;

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::ClusterManager;
 use ocm_checks::snapshot::{FORMAT, Probe, Snapshot};
-use ocm_core::{Event, Failure, Narrator, Reason, name};
+use ocm_core::cluster_name::{NameError, check_known};
+use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::{Cluster, access, explain};
 
 use crate::in_cluster::InCluster;
@@ -69,10 +70,7 @@ pub async fn observe(
     looks: Option<&InCluster>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Snapshot, Failure> {
-    if let Some(wrong) = names.iter().find(|name| !name::is_cluster_name(name)) {
-        return Err(Failure::usage(format!("{wrong:?} cannot be the name of a cluster"))
-            .hint("names have lower-case letters, digits and dashes, and at most 63 of them"));
-    }
+    names.iter().try_for_each(|name| check_known(name)).map_err(NameError::failure)?;
     narrator.tell(Event::now("looking at the clusters"));
     let now = async {
         match &sides.hub {

@@ -21,14 +21,35 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// Why a text cannot be the name of a managed cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It is no DNS label.
+    Form,
+    /// The hub or Kubernetes uses the name itself.
+    Reserved,
+}
+
+/// Why no cluster of this name may register; none: one may.
+pub fn unfit(name: &str) -> Option<Unfit> {
+    match is_cluster_name(name) {
+        false => Some(Unfit::Form),
+        true => is_reserved(name).then_some(Unfit::Reserved),
+    }
+}
+
 /// Rule M1 about the name alone; `reserved` are patterns of further names that the hub uses.
 pub fn check(name: &str, reserved: &[String]) -> Option<Violation> {
-    if !is_cluster_name(name) {
-        let detail = format!("{} is not a DNS label of at most 63 characters", Quoted(name));
-        return Some(Violation::new(Code::NameForm, "metadata.name", detail));
+    match unfit(name).or_else(|| glob::any(reserved, name).then_some(Unfit::Reserved))? {
+        Unfit::Form => {
+            let detail = format!("{} is not a DNS label of at most 63 characters", Quoted(name));
+            Some(Violation::new(Code::NameForm, "metadata.name", detail))
+        }
+        Unfit::Reserved => {
+            let detail = format!("the hub uses the name {name} itself");
+            Some(Violation::new(Code::NameReserved, "metadata.name", detail))
+        }
     }
-    (is_reserved(name) || glob::any(reserved, name))
-        .then(|| Violation::new(Code::NameReserved, "metadata.name", format!("the hub uses the name {name} itself")))
 }
 
 /// Whether a key of labels, annotations or taints stands below a domain of the hub, of Kubernetes or of these commands.

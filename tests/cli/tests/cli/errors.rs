@@ -136,6 +136,18 @@ fn a_name_beside_a_fleet_file_is_told_with_what_to_type_instead() {
 }
 
 #[test]
+fn a_name_that_no_cluster_can_register_as_is_refused_before_anything_is_connected_to() {
+    let cli = Cli::with_kubeconfig(&kubeconfig(&closed(), &["hub", "c1"]));
+    for name in ["C_1", "kube-system"] {
+        for way in [&["--hub-token", "x", "--hub-apiserver", "https://127.0.0.1:1"][..], &["--hub-context", "hub"]] {
+            let run = cli.run([&["join", name, "--context", "c1"][..], way].concat());
+            let sentence = format!("error: {name:?} cannot be the name of a managed cluster\n");
+            assert!(run.exit == 2 && run.stderr.starts_with(&sentence), "{run}");
+        }
+    }
+}
+
+#[test]
 fn flags_that_cannot_be() {
     let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub"]));
     let cases: &[(&str, &[&str])] = &[

@@ -586,7 +586,7 @@ fn mistakes_are_told_before_anything_is_asked() {
     );
     assert_eq!(server.lines(), Vec::<String>::new());
     let run = troubleshoot(&cli, &["C_1", "--context", "hub"]);
-    assert!(run.exit == 2 && run.stderr.contains("cannot be the name of a cluster"), "{run}");
+    assert!(run.exit == 2 && run.stderr.contains("cannot be the name of a managed cluster"), "{run}");
     let page = troubleshoot(&cli, &["--explain", "ocm3101"]);
     assert!(page.exit == 0 && page.stdout.starts_with("# OCM3101 heard-of\n"), "{page}");
 }

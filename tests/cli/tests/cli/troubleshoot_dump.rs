@@ -780,7 +780,7 @@ fn mistakes_about_dumps_are_told() {
         (&["--from", &whole, "--from", &other], "show two clusters: Namespace kube-system has another UID in each"),
         (&["--from", &empty.display().to_string()], "is no must-gather"),
         (&["--from", &whole, "--from", &bundle], "is a bundle, which is read alone"),
-        (&["--from", &whole, "C_1"], "cannot be the name of a cluster"),
+        (&["--from", &whole, "C_1"], "cannot be the name of a managed cluster"),
         (&["--from", &whole, "--wait"], "cannot be used with"),
         (&["--from", "hub=nowhere"], "cannot read nowhere"),
     ] {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ocm_cli::Ui;
+use ocm_core::cluster_name::check_known;
 use ocm_core::explanation::explain;
-use ocm_core::name::is_cluster_name;
 use ocm_core::{Exit, Failure, Reason};
 use ocm_flows::explanation::facts;
 use ocm_flows::registrations::registrations;
@@ -45,10 +45,10 @@ pub(crate) async fn run(args: ExplainArgs, ui: Arc<Ui>) -> Result<Exit, Failure>
 pub(super) fn cluster(subjects: &[String]) -> Result<&str, Failure> {
     const WITH_A_FILE: &str = "to evaluate modules on a request, add -f FILE";
     match subjects {
-        [name] if is_cluster_name(name) => Ok(name),
-        [other] => Err(Failure::usage(format!("{other:?} cannot be the name of a managed cluster"))
-            .hint("names are lower-case letters, digits and '-', 63 characters at most")
-            .hint(WITH_A_FILE)),
+        [name] => match check_known(name) {
+            Ok(()) => Ok(name),
+            Err(error) => Err(error.failure().hint(WITH_A_FILE)),
+        },
         _ => Err(Failure::usage("one cluster is explained at a time").hint(WITH_A_FILE)),
     }
 }

@@ -14,7 +14,9 @@ use super::fields::{
 use super::file::{Access, AddOnAuthWord, DriverWord, Entry, ModeWord};
 use super::wrong::Place;
 use super::{Files, Wrong};
+use crate::cluster_name::check_new;
 use crate::cluster_sets::can_name;
+use crate::grpc;
 use crate::join::choices::{self, AddOnDriverError};
 use crate::join::gates::GATES;
 use crate::join::proxy::{AgentProxy, ProxyUrl};
@@ -23,7 +25,6 @@ use crate::release::Component;
 use crate::scheduling::{self, Scheduling};
 use crate::values::Kind;
 use crate::work::is_object_name;
-use crate::{grpc, name};
 
 /// A cluster of a fleet.
 #[derive(Clone, Debug)]
@@ -170,16 +171,17 @@ pub(super) fn read(entry: Entry, place: &Place, files: Files<'_>) -> Result<Memb
 
 fn cluster_name(wanted: Option<String>, place: &Place) -> Result<String, Wrong> {
     let wanted = wanted.ok_or_else(|| place.wrong("name", "a cluster has a name"))?;
-    if !name::is_cluster_name(&wanted) {
-        return Err(place
-            .wrong("name", format!("{wanted:?} cannot be the name of a managed cluster"))
-            .hint("names are lower-case letters, digits and '-', 63 characters at most"));
+    match check_new(&wanted) {
+        Ok(()) => Ok(wanted),
+        Err(error) => {
+            let why = match error.cause() {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            };
+            let wrong = place.wrong("name", why);
+            Err(error.hint().into_iter().fold(wrong, Wrong::hint))
+        }
     }
-    if name::is_reserved(&wanted) {
-        let why = format!("{wanted:?} is a namespace of the hub's own, in which a cluster's agent would get rights");
-        return Err(place.wrong("name", why));
-    }
-    Ok(wanted)
 }
 
 fn mode(word: ModeWord) -> KlusterletMode {

@@ -2,7 +2,7 @@
 
 use super::cluster::{self, Member};
 use super::fields::Files;
-use super::file::{self, API_VERSION, File, KIND};
+use super::file::{self, API_VERSION, Entry, File, KIND};
 use super::hub::{self, Hub};
 use super::wrong::{Place, Wrong};
 
@@ -18,8 +18,28 @@ pub struct Fleet {
 /// Reads a fleet file. Of several documents, or of another kind, there is none.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line or its field, and what was probably meant.
-pub fn read(text: &str, files: Files<'_>) -> Result<Fleet, Wrong> {
+/// What is wrong, never nothing: of the file and its hub the first thing, and then of each cluster the first thing. Each has its
+/// line or its field, and what was probably meant.
+pub fn read(text: &str, files: Files<'_>) -> Result<Fleet, Vec<Wrong>> {
+    let Whole { hub, defaults, clusters } = whole(text, files).map_err(|wrong| vec![wrong])?;
+    let (mut members, mut wrong) = (Vec::new(), Vec::new());
+    for (entry, place) in clusters {
+        match member(entry, &defaults, &place, &members, files) {
+            Ok(member) => members.push(member),
+            Err(of_cluster) => wrong.push(of_cluster),
+        }
+    }
+    if wrong.is_empty() { Ok(Fleet { hub, members }) } else { Err(wrong) }
+}
+
+/// The file, of which all but the clusters is checked.
+struct Whole {
+    hub: Hub,
+    defaults: Entry,
+    clusters: Vec<(Entry, Place)>,
+}
+
+fn whole(text: &str, files: Files<'_>) -> Result<Whole, Wrong> {
     let (File { api_version, kind, hub, defaults, clusters }, lines) = file::parse(text)?;
     if (api_version.as_str(), kind.as_str()) != (API_VERSION, KIND) {
         return Err(Wrong::new(format!("it is a {kind} of {api_version}, and no {KIND} of {API_VERSION}")));
@@ -29,26 +49,28 @@ pub fn read(text: &str, files: Files<'_>) -> Result<Fleet, Wrong> {
     if clusters.is_empty() {
         return Err(Place::of("clusters", None).wrong("", "there are none"));
     }
-    let mut members: Vec<Member> = Vec::new();
-    for (index, entry) in clusters.into_iter().enumerate() {
+    let placed = clusters.into_iter().enumerate().map(|(index, entry)| {
         let line = lines.get(index).copied().filter(|line| *line > 0);
-        let place = Place::of(format!("clusters[{index}]"), line);
-        cluster::check_named(&entry, &defaults, &place)?;
-        cluster::check_hosted(&entry, &defaults, &place)?;
-        let member = cluster::read(entry.over(&defaults), &place, files)?;
-        let name = &member.settings.name;
-        if members.iter().any(|other| other.settings.name == *name) {
-            return Err(place.wrong("name", format!("there are two clusters {name:?}")));
-        }
-        let joining = member.joining().place();
-        if let Some(other) = members.iter().find(|other| other.joining().place() == joining) {
-            let why =
-                format!("it is the same cluster as {:?}: they have one kubeconfig and context", other.settings.name);
-            return Err(place.wrong("", why));
-        }
-        members.push(member);
+        (entry, Place::of(format!("clusters[{index}]"), line))
+    });
+    Ok(Whole { hub, defaults, clusters: placed.collect() })
+}
+
+/// A cluster that goes with those before it.
+fn member(entry: Entry, defaults: &Entry, place: &Place, before: &[Member], files: Files<'_>) -> Result<Member, Wrong> {
+    cluster::check_named(&entry, defaults, place)?;
+    cluster::check_hosted(&entry, defaults, place)?;
+    let member = cluster::read(entry.over(defaults), place, files)?;
+    let name = &member.settings.name;
+    if before.iter().any(|other| other.settings.name == *name) {
+        return Err(place.wrong("name", format!("there are two clusters {name:?}")));
     }
-    Ok(Fleet { hub, members })
+    let joining = member.joining().place();
+    if let Some(other) = before.iter().find(|other| other.joining().place() == joining) {
+        let why = format!("it is the same cluster as {:?}: they have one kubeconfig and context", other.settings.name);
+        return Err(place.wrong("", why));
+    }
+    Ok(member)
 }
 
 #[cfg(test)]
@@ -64,7 +86,7 @@ mod tests {
     const HEAD: &str = "apiVersion: kubectl-ocm.dev/v1alpha1\nkind: Fleet\n";
 
     /// Reads what stands behind the head; the only file that there is holds registry credentials.
-    fn fleet(text: &str) -> Result<Fleet, Wrong> {
+    fn fleet(text: &str) -> Result<Fleet, Vec<Wrong>> {
         let mut files = |path: &str| match path {
             "auth.json" => Ok(br#"{"auths": {"registry.example": {"auth": "c2VjcmV0"}}}"#.to_vec()),
             _ => Err("no such file".to_owned()),
@@ -73,7 +95,9 @@ mod tests {
     }
 
     fn said(text: &str) -> (String, String) {
-        let wrong = fleet(text).unwrap_err();
+        let mut all = fleet(text).unwrap_err();
+        assert_eq!(all.len(), 1, "{all:?}");
+        let wrong = all.remove(0);
         (wrong.to_string(), wrong.hint.unwrap_or_default())
     }
 
@@ -197,7 +221,22 @@ mod tests {
             assert!(why.contains(part), "{text}: {why}");
         }
         let other = read("apiVersion: v1\nkind: Config\nhub: {}\nclusters: []\n", &mut |_| Ok(Vec::new())).unwrap_err();
-        assert!(other.to_string().contains("no Fleet"), "{other}");
+        assert!(matches!(other.as_slice(), [only] if only.to_string().contains("no Fleet")), "{other:?}");
+    }
+
+    #[test]
+    fn every_cluster_that_cannot_join_is_told_at_once() {
+        let text = "hub: {context: hub}\nclusters:\n- {name: C_1, context: c1}\n- {name: c2, context: c2}\n\
+            - {name: kube-system, context: c3}\n- {name: c2, context: c4}\n- {name: c5}\n";
+        let said: Vec<String> = fleet(text).unwrap_err().iter().map(ToString::to_string).collect();
+        let expected = [
+            "line 5: clusters[0].name: \"C_1\" cannot be the name of a managed cluster",
+            "line 7: clusters[2].name: \"kube-system\" cannot be the name of a managed cluster: the hub keeps what",
+            "line 8: clusters[3].name: there are two clusters \"c2\"",
+            "line 9: clusters[4].context: nothing says which cluster it is",
+        ];
+        assert_eq!(said.len(), expected.len(), "{said:#?}");
+        assert!(said.iter().zip(expected).all(|(said, start)| said.starts_with(start)), "{said:#?}");
     }
 
     #[test]

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::names::secrets;
+use ocm_core::cluster_name::{NameError, check_new};
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::hosted::klusterlet_name;
 use ocm_core::join::membership::{Belonging, asks_anew, belonging, moves_from, started_as, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
-use ocm_core::{Event, Failure, Narrator, Reason, Remedy, name};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
@@ -32,7 +33,7 @@ pub(super) async fn prepare<'a>(
 ) -> Result<Prepared<'a>, Failure> {
     let wanted = &request.settings.name;
     let guest = request.guest.as_deref();
-    check_name(wanted)?;
+    check_new(wanted).map_err(NameError::failure)?;
     let label =
         guest.map_or_else(|| managed.label(), |guest| format!("{}, which {} hosts,", guest.label(), managed.label()));
     narrator.tell(Event::now(format!("finding the hub and its CA, and looking at {label}")));
@@ -235,16 +236,4 @@ fn joined_before(failure: Failure, request: &Request, survey: &Survey, label: &s
             .hint(Remedy::FindCause),
         _ => failure,
     }
-}
-
-fn check_name(wanted: &str) -> Result<(), Failure> {
-    if !name::is_cluster_name(wanted) {
-        return Err(Failure::usage(format!("{wanted:?} cannot be the name of a managed cluster"))
-            .hint("names are lower-case letters, digits and '-', 63 characters at most"));
-    }
-    if name::is_reserved(wanted) {
-        return Err(Failure::usage(format!("{wanted:?} cannot be the name of a managed cluster"))
-            .because("the hub keeps what belongs to a cluster in a namespace of its name, and that one is taken"));
-    }
-    Ok(())
 }
