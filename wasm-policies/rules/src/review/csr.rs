@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_core::csr;
 use ocm_policy_abi::{Csr, Key, Requester, Signature, Text};
-use ocm_rules::csr::{CLUSTER_NAME, CSR_USER};
+use ocm_rules::csr::{self as rules, CLUSTER_NAME, CSR_USER};
 use ocm_rules::identity::{self, Identity, cluster_of_group};
 use serde_json::Value;
 
@@ -25,14 +25,14 @@ pub(crate) fn certificate_request(object: &Value) -> Result<(Csr<'_>, Option<i64
 /// counts among those of that cluster. Whether it may have what it asks for is another question.
 pub fn cluster_of_csr<'r>(csr: &'r Csr<'_>) -> Option<&'r str> {
     let named = csr.common_names.iter().find_map(|name| Identity::of(name).cluster());
-    named.or_else(|| csr.labels.get(CLUSTER_NAME).map(Text::as_str))
+    named.or_else(|| cluster_label(csr))
 }
 
 /// Every cluster that a certificate request names, by its common names, its groups or its label.
 pub(crate) fn clusters_of_csr<'r>(csr: &'r Csr<'_>) -> BTreeSet<&'r str> {
     let named = csr.common_names.iter().filter_map(|name| Identity::of(name).cluster());
     let in_groups = csr.organizations.iter().filter_map(|group| cluster_of_group(group));
-    named.chain(in_groups).chain(csr.labels.get(CLUSTER_NAME).map(Text::as_str)).collect()
+    named.chain(in_groups).chain(cluster_label(csr)).collect()
 }
 
 /// Who asked for a certificate; behind the hub's gRPC server, and there only, the user that it names.
@@ -48,6 +48,22 @@ pub fn asked_by<'r>(csr: &'r Csr<'_>) -> &'r str {
         Some(user) if facts.is_grpc_server() => user,
         _ => &requester.username,
     }
+}
+
+/// What of a certificate request tells whom it lets in.
+pub(super) fn asked<'r, 'a>(csr: &'r Csr<'a>) -> rules::Asked<'r, Text<'a>> {
+    rules::Asked {
+        signer: &csr.signer,
+        asked_by: asked_by(csr),
+        is_readable: csr.unreadable.is_none(),
+        common_names: &csr.common_names,
+        organizations: &csr.organizations,
+    }
+}
+
+/// The cluster that the label of a certificate request names; a claim.
+pub(super) fn cluster_label<'r>(csr: &'r Csr<'_>) -> Option<&'r str> {
+    csr.labels.get(CLUSTER_NAME).map(Text::as_str)
 }
 
 /// A certificate request that is being created. What only the server may write is not there yet, or is a claim of the

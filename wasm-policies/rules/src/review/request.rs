@@ -1,12 +1,10 @@
 //! Requests made of admission reviews and of objects, and put back into the form of Kubernetes.
 
 use ocm_policy_abi::{Cluster, Csr, Map, Operation, Request, Requester, Resource, Stage, Text};
-use ocm_rules::csr::{API_SIGNER, CLUSTER_NAME, GRPC_SIGNER};
-use ocm_rules::identity::{Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
 use serde_json::{Value, json};
 
 use super::cluster::read_cluster;
-use super::csr::{asked_by, cluster_of_csr, created_csr, read_csr, updated_csr};
+use super::csr::{asked, asked_by, cluster_label, cluster_of_csr, created_csr, read_csr, updated_csr};
 use super::requester::{requester, resource};
 use super::value::{At, Unusable, unusable};
 use crate::obligation;
@@ -240,29 +238,18 @@ pub fn join_of(let_in: &Request<'static>, csr: Csr<'static>) -> Request<'static>
 /// Whether somebody registers an agent with a certificate request, and has not been denied. Renewals, and requests for add-ons,
 /// come from agents; a label alone makes no request an add-on's.
 pub fn is_registration(csr: &Csr<'_>) -> bool {
-    let is_open = !matches!(&*csr.state, "Denied" | "Failed");
-    is_open && Identity::of(asked_by(csr)).cluster().is_none()
+    !matches!(&*csr.state, "Denied" | "Failed") && !asked(csr).is_by_agent()
 }
 
-/// The cluster whose agent a certificate request is for, where its one common name, its label and its groups all say the same, and
-/// it can be read. Others read a request by any of these.
+/// The cluster whose agent a certificate request is for, where all of it says the same: [`ocm_rules::csr::Asked::clearly_of`].
 pub fn agents_cluster<'r>(csr: &'r Csr<'_>) -> Option<&'r str> {
-    if csr.unreadable.is_some() {
-        return None;
-    }
-    let [name] = &csr.common_names[..] else { return None };
-    let Identity::Agent { cluster, .. } = Identity::of(name) else { return None };
-    let label = csr.labels.get(CLUSTER_NAME).map(Text::as_str);
-    let own = format!("{PREFIX}{cluster}");
-    let mut groups = csr.organizations.iter();
-    let is_clear = label == Some(cluster) && groups.all(|group| *group == *own || *group == *MANAGED_CLUSTERS_GROUP);
-    is_clear.then_some(cluster)
+    asked(csr).clearly_of(cluster_label(csr))
 }
 
-/// Whether the agent of this cluster registers with a certificate request: whatever else is called so, by its label for
-/// instance, gives nobody a certificate of the hub, or is another's.
+/// Whether the agent of this cluster registers with a certificate request that has not been denied:
+/// [`ocm_rules::csr::Asked::registers`].
 pub fn registers(csr: &Csr<'_>, cluster: &str) -> bool {
-    matches!(&*csr.signer, API_SIGNER | GRPC_SIGNER) && is_registration(csr) && agents_cluster(csr) == Some(cluster)
+    is_registration(csr) && asked(csr).registers(cluster_label(csr), cluster)
 }
 
 fn plain<'a>(operation: Operation, requester: Requester<'a>, asking: &Asking) -> Request<'a> {

@@ -1,9 +1,9 @@
 //! Which cluster a certificate request is about.
 
-use super::facts::Csr;
+use super::facts::{API_SIGNER, Asked, Csr, GRPC_SIGNER, texts};
 use super::field::{LABELS, REQUEST};
 use crate::code::Quoted;
-use crate::identity::Identity;
+use crate::identity::{Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
 use crate::{Code, Violation};
 
 /// What a request is about.
@@ -70,6 +70,29 @@ pub fn about<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<Option<About<'a>>, V
     }
 }
 
+impl<'a, S: AsRef<str>> Asked<'a, S> {
+    /// The cluster whose agent a request is for, where its one common name, its groups and `label` ([`CLUSTER_NAME`]) all say the
+    /// same, and it can be read. Others read a request by any of these. Unlike [`about`], it does not ask for the label of an
+    /// add-on: a request that names an agent is judged as one with it, too.
+    ///
+    /// [`CLUSTER_NAME`]: super::CLUSTER_NAME
+    pub fn clearly_of(&self, label: Option<&str>) -> Option<&'a str> {
+        let [name] = self.common_names else { return None };
+        let Identity::Agent { cluster, .. } = Identity::of(name.as_ref()) else { return None };
+        let is_own = |group: &str| group == MANAGED_CLUSTERS_GROUP || group.strip_prefix(PREFIX) == Some(cluster);
+        let is_clear = self.is_readable && label == Some(cluster) && texts(self.organizations).all(is_own);
+        is_clear.then_some(cluster)
+    }
+
+    /// Whether the agent of `cluster` registers with it: whatever else is called so, by its label for instance, gives nobody a
+    /// certificate of the hub, or is another's.
+    pub fn registers(&self, label: Option<&str>, cluster: &str) -> bool {
+        matches!(self.signer, API_SIGNER | GRPC_SIGNER)
+            && !self.is_by_agent()
+            && self.clearly_of(label) == Some(cluster)
+    }
+}
+
 /// What the labels say, unless a common name is that of another cluster's agent.
 fn by_labels<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<About<'a>, Violation> {
     let is_anothers = |name: &str, cluster: &str| Identity::of(name).cluster().is_some_and(|of| of != cluster);
@@ -105,8 +128,8 @@ impl<S: AsRef<str>> Csr<'_, S> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Unreadable;
     use super::super::samples::{ADDON, CLUSTER_PROXY, FIRST, OTHER, RENEWAL, named};
-    use super::super::{API_SIGNER, Asked, Unreadable};
     use super::*;
 
     #[test]
@@ -189,6 +212,38 @@ mod tests {
         assert!(!by(&["eve"], &["devs"]) && !by(&[], none));
         assert!(Asked { is_readable: false, common_names: none, ..asked }.lets_into("c1"));
         assert!(!Asked { signer: "example.com/s", is_readable: false, ..asked }.lets_into("c1"));
+    }
+
+    #[test]
+    fn a_cluster_registers_with_a_request_of_which_all_speaks_of_it_and_no_other() {
+        let names = &["system:open-cluster-management:c1:a1"];
+        let groups = &["system:open-cluster-management:c1", MANAGED_CLUSTERS_GROUP];
+        let asked = Asked {
+            signer: GRPC_SIGNER,
+            asked_by: "eve",
+            is_readable: true,
+            common_names: names,
+            organizations: groups,
+        };
+        let label = Some("c1");
+        assert!(asked.registers(label, "c1") && !asked.registers(label, "c10") && !asked.registers(None, "c1"));
+        assert!(!asked.registers(Some("c2"), "c1") && !asked.registers(Some("c2"), "c2"));
+        for other in [
+            Asked { is_readable: false, ..asked },
+            Asked { common_names: &["system:open-cluster-management:c1:a1", "bob"], ..asked },
+            Asked { common_names: &["system:open-cluster-management:cluster:c1:addon:x:agent:y"], ..asked },
+            Asked { organizations: &["system:open-cluster-management:c10"], ..asked },
+            Asked { organizations: &["open-cluster-management:c1"], ..asked },
+            Asked { organizations: &["system:masters"], ..asked },
+        ] {
+            assert_eq!(other.clearly_of(label), None, "{other:?}");
+            assert!(!other.registers(label, "c1"), "{other:?}");
+        }
+        for agent in [names[0], "system:open-cluster-management:cluster:c2:addon:x:agent:y"] {
+            assert!(!Asked { asked_by: agent, ..asked }.registers(label, "c1"), "{agent}");
+        }
+        let elsewhere = Asked { signer: "example.com/own", ..asked };
+        assert!(elsewhere.clearly_of(label) == label && !elsewhere.registers(label, "c1"));
     }
 
     #[test]

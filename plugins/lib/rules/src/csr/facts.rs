@@ -339,6 +339,12 @@ impl<S: AsRef<str>> Asked<'_, S> {
     pub fn lets_into(&self, cluster: &str) -> bool {
         self.may_act_for(cluster) && Identity::of(self.asked_by).cluster() != Some(cluster)
     }
+
+    /// Whether an agent asks, or an add-on's agent: renewals, and requests for add-ons, come from these. Nobody registers with
+    /// such a request; the label of an add-on makes none.
+    pub fn is_by_agent(&self) -> bool {
+        Identity::of(self.asked_by).cluster().is_some()
+    }
 }
 
 pub(super) fn texts<S: AsRef<str>>(texts: &[S]) -> impl Iterator<Item = &str> {
