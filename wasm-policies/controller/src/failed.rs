@@ -1,5 +1,7 @@
 //! Why something was not written to the hub.
 
+use ocm_core::Reason;
+
 /// Why something was not written.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Failed {
@@ -15,7 +17,7 @@ pub(crate) enum Failed {
     /// The hub said no.
     #[error("the hub refused it: {0}")]
     Refused(String),
-    /// This process may not do it.
+    /// This process may not do it, or admission refuses it.
     #[error("the hub refused it: {0}")]
     Forbidden(String),
     /// The hub finds it wrong, or what a patch says of the object does not hold.
@@ -25,17 +27,17 @@ pub(crate) enum Failed {
 
 /// What an error of a request comes to.
 pub(crate) fn failed(error: &kube::Error) -> Failed {
-    match error {
-        kube::Error::Api(status) if matches!(status.code, 404 | 409) => Failed::Changed,
-        kube::Error::Api(status) if status.code == 403 => Failed::Forbidden(ocm_kube::explain(error).to_string()),
-        kube::Error::Api(status) if status.code == 422 => Failed::Invalid(ocm_kube::explain(error).to_string()),
-        // What a load balancer says, or a server that lost its storage, tells nothing of what became of the request.
-        kube::Error::Api(status) if matches!(status.code, 502..=504) => Failed::Late,
-        kube::Error::Api(_) | kube::Error::Auth(_) | kube::Error::BuildRequest(_) => {
-            Failed::Refused(ocm_kube::explain(error).to_string())
-        }
-        // A connection that broke, or an answer that cannot be read.
-        _ => Failed::Late,
+    if ocm_kube::may_be_done(error) {
+        return Failed::Late;
+    }
+    let failure = ocm_kube::explain(error);
+    let why = failure.to_string();
+    match failure.reason {
+        Reason::NotFound | Reason::KindNotServed | Reason::Conflict => Failed::Changed,
+        // What admission refuses stays refused until somebody changes the hub, whichever code it chooses.
+        Reason::Forbidden | Reason::Admission => Failed::Forbidden(why),
+        Reason::Invalid => Failed::Invalid(why),
+        _ => Failed::Refused(why),
     }
 }
 
@@ -54,6 +56,9 @@ mod tests {
         assert!(matches!(failed(&status(409, "conflict")), Failed::Changed));
         assert!(matches!(failed(&status(404, "gone")), Failed::Changed));
         assert!(matches!(failed(&status(403, "no")), Failed::Forbidden(_)));
+        let by_policy = "m is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no";
+        assert!(matches!(failed(&status(422, by_policy)), Failed::Forbidden(_)), "to look anew does not help");
+        assert!(matches!(failed(&status(409, "admission webhook \"w\" denied the request: no")), Failed::Forbidden(_)));
         assert!(matches!(failed(&status(500, "no")), Failed::Refused(_)));
         assert!(matches!(failed(&status(503, "later")), Failed::Late), "it may have been carried out");
         let broken = kube::Error::Service(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into());

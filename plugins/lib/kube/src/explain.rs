@@ -29,6 +29,16 @@ pub fn explain(error: &kube::Error) -> Failure {
     }
 }
 
+/// Whether a request that failed may have been carried out all the same. What a load balancer says, or a server that lost its
+/// storage, tells nothing of what became of it, nor does a connection that broke or an answer that cannot be read.
+pub fn may_be_done(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => matches!(status.code, 502..=504),
+        kube::Error::Auth(_) | kube::Error::BuildRequest(_) => false,
+        _ => true,
+    }
+}
+
 fn api(status: &Status) -> Failure {
     let message = status.message.trim();
     let said = |reason, sentence: &str| {
@@ -195,6 +205,14 @@ mod tests {
         let failure = explain(&kube::Error::Service(Box::new(wrapped)));
         assert_eq!(failure.reason, Reason::Tls);
         assert!(failure.message.contains("the trusted CA did not sign"), "{failure}");
+    }
+
+    #[test]
+    fn what_a_server_itself_refuses_is_not_done() {
+        let status = |code| kube::Error::Api(Status::failure("", "").with_code(code).boxed());
+        assert!([502, 503, 504].iter().all(|code| may_be_done(&status(*code))));
+        assert!([400, 403, 409, 422, 429, 500].iter().all(|code| !may_be_done(&status(*code))));
+        assert!(may_be_done(&kube::Error::Service(Box::new(io::Error::from(io::ErrorKind::ConnectionReset)))));
     }
 
     #[test]

@@ -28,4 +28,4 @@ pub mod wait;
 
 pub use args::{ClientArgs, Connection, FallbackHubArgs, HubArgs, ManagedArgs};
 pub use connect::{Cluster, connect, connect_to};
-pub use explain::explain;
+pub use explain::{explain, may_be_done};
