@@ -243,28 +243,15 @@ fn request((request, judged): &(Request, Judged)) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use ocm_core::accept::{Help, Options, Refusal};
     use ocm_core::csr::{Code, Names, Requester, Unreadable, Violation};
     use ocm_flows::accept::Row;
 
     use super::*;
+    use crate::samples;
 
     fn row(outcome: Outcome, detail: &str, help: Option<Help>) -> Row {
-        Row {
-            name: "c1".to_owned(),
-            outcome,
-            detail: detail.to_owned(),
-            help,
-            stray: Vec::new(),
-            cluster_set: None,
-            labels: BTreeMap::new(),
-            fingerprint: None,
-            requester: None,
-            request: None,
-            approval: None,
-        }
+        Row { detail: detail.to_owned(), help, ..samples::row(outcome) }
     }
 
     fn explained(first: Row, last: Row) -> Explained {

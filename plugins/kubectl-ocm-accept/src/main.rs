@@ -6,6 +6,8 @@ mod args;
 mod explained;
 mod help;
 mod run;
+#[cfg(test)]
+mod samples;
 mod view;
 
 fn main() -> ExitCode {

@@ -398,6 +398,7 @@ mod tests {
     use ocm_core::Reason;
 
     use super::*;
+    use crate::samples::row;
 
     #[test]
     fn a_scope_is_exactly_one_thing() {
@@ -408,22 +409,6 @@ mod tests {
         assert!(scope(vec![], vec![], false, None).is_err());
         assert!(scope(vec![], vec![], false, Some(" ".into())).is_err());
         assert!(scope(names(&["A_b"]), vec![], false, None).is_err());
-    }
-
-    fn row(outcome: Outcome) -> Row {
-        Row {
-            name: String::new(),
-            outcome,
-            detail: String::new(),
-            help: None,
-            stray: Vec::new(),
-            cluster_set: None,
-            labels: std::collections::BTreeMap::new(),
-            fingerprint: None,
-            requester: None,
-            request: None,
-            approval: None,
-        }
     }
 
     #[test]

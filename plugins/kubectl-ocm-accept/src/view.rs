@@ -236,21 +236,10 @@ mod tests {
     use ocm_core::Reason;
 
     use super::*;
+    use crate::samples::row;
 
     fn failed(failure: Failure) -> Row {
-        Row {
-            name: "c1".to_owned(),
-            detail: failure.to_string(),
-            outcome: Outcome::Failed(failure),
-            help: None,
-            stray: Vec::new(),
-            cluster_set: None,
-            labels: BTreeMap::new(),
-            fingerprint: None,
-            requester: None,
-            request: None,
-            approval: None,
-        }
+        Row { detail: failure.to_string(), ..row(Outcome::Failed(failure)) }
     }
 
     #[test]
