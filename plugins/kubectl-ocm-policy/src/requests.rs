@@ -213,7 +213,7 @@ fn plain(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'s
 
 fn read_request(whole: &mut Value) -> Result<Request<'static>, String> {
     if let Some(tables) = whole.get_mut("evidence").and_then(Value::as_object_mut) {
-        tables.values_mut().for_each(fill_table);
+        tables.values_mut().for_each(evidence::fill_table);
     }
     Request::deserialize(whole.take()).map_err(|error| error.to_string())
 }
@@ -241,17 +241,6 @@ fn requester(args: &AskingArgs) -> Requester<'static> {
         groups => groups.iter().map(|group| Text::from(group.clone())).collect(),
     };
     Requester { username: args.about.as_user.clone().into(), groups, ..Requester::default() }
-}
-
-/// A table may be written as the list of its rows; it is whole unless it says otherwise.
-fn fill_table(table: &mut Value) {
-    if table.is_array() {
-        *table = json!({"rows": table.take()});
-    }
-    if let Some(members) = table.as_object_mut() {
-        members.entry("revision").or_insert_with(|| "1".into());
-        members.entry("complete").or_insert(true.into());
-    }
 }
 
 /// Whether two policies of one name ask for different tables by the same name.
@@ -307,7 +296,7 @@ impl Hub {
         }
         let Value::Object(tables) = document else { return Err(bad("it is no object".to_owned())) };
         for (name, mut table) in tables {
-            fill_table(&mut table);
+            evidence::fill_table(&mut table);
             let table = Table::deserialize(table).map_err(|error| bad(format!("{name}: {error}")))?;
             self.tables.insert(name, table);
         }

@@ -7,7 +7,7 @@ use ocm_cli::{
     Format, PlanView, Sent, SentAll, Table, Ui, WaitedFor, Withdrawn, document, of_clusters, withdrawn, without_nulls,
 };
 use ocm_core::leave::some;
-use ocm_core::phase::{Phase, standing};
+use ocm_core::phase::{standing, unavailable};
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::work::{ObjectStanding, objects};
 use ocm_core::{Event, Exit, Failure, Narrator, Remedy, delivery};
@@ -103,19 +103,11 @@ pub(crate) fn status(ui: &Ui, format: Format, rows: &[Row], managed: &[ManagedCl
         }
     }
     for cluster in managed {
-        if let Some(told) = silent(cluster) {
+        if let Some(told) = unavailable(cluster) {
             ui.tell(Event::warning(format!("{told}; what is shown is what its agent has said last")));
         }
     }
     Ok(if rows.iter().any(|row| row.why.is_some()) { Exit::Findings } else { Exit::Ok })
-}
-
-/// Why the agent of a cluster may not be there; none if it reports.
-fn silent(cluster: &ManagedCluster) -> Option<String> {
-    let standing = standing(cluster);
-    let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    (standing.phase != Phase::Available)
-        .then(|| format!("cluster {name:?} is {}: {}", standing.phase, standing.message))
 }
 
 fn objects_table(rows: &[Row]) -> String {

@@ -26,6 +26,17 @@ pub enum Mode {
     Audit,
 }
 
+impl Mode {
+    /// As HubPolicies have it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Enforce => "Enforce",
+            Self::Warn => "Warn",
+            Self::Audit => "Audit",
+        }
+    }
+}
+
 /// What an error of a policy counts for. Neither lets anything be approved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum OnError {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::evidence::{Knowledge, Shown};
 use crate::log::DecisionLog;
-use crate::metrics::{Metrics, mode, word};
+use crate::metrics::{Metrics, word};
 use crate::parsed;
 use crate::policies::{Counting, Objection, Policies, beside, is_accepted_at_once};
 use crate::turn::{Taken, Turn};
@@ -536,7 +536,7 @@ impl<'d> PolicyLine<'d> {
         Self {
             name: one.place(),
             version: cut(&outcome.policy.version),
-            mode: mode(one.enforcement().mode),
+            mode: one.enforcement().mode.word(),
             verdict: word(&outcome.result),
             reasons: codes(&outcome.result),
             error,

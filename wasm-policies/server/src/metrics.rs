@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ocm_policy_abi::Decision;
 use ocm_policy_engine::{EngineLoad, Final};
-use ocm_policy_rules::{Mode, PolicyError};
+use ocm_policy_rules::PolicyError;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -227,7 +227,7 @@ impl Metrics {
         let operation = made.request().operation.word();
         for one in made.asked() {
             let policy = one.place().to_owned();
-            let (verdict, mode) = (word(&one.outcome().result), mode(one.enforcement().mode));
+            let (verdict, mode) = (word(&one.outcome().result), one.enforcement().mode.word());
             self.decisions.get_or_create(&OfDecision { policy: policy.clone(), operation, verdict, mode }).inc();
             #[expect(clippy::cast_precision_loss, reason = "microseconds of a decision are few")]
             let seconds = one.micros() as f64 / 1e6;
@@ -287,14 +287,6 @@ impl Metrics {
         // Writing into a string does not fail.
         let _ = text::encode(&mut out, &self.registry);
         out
-    }
-}
-
-pub(crate) fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "Enforce",
-        Mode::Warn => "Warn",
-        Mode::Audit => "Audit",
     }
 }
 

@@ -292,7 +292,7 @@ impl Case {
             whole["evidence"][name] = table.clone();
         }
         if let Some(tables) = whole.get_mut("evidence").and_then(Value::as_object_mut) {
-            tables.values_mut().for_each(fill_table);
+            tables.values_mut().for_each(evidence::fill_table);
         }
         // A certificate request without a requester of its own was created by whoever asks.
         let requester = whole["requester"].clone();
@@ -321,17 +321,6 @@ fn to_value(request: &Request<'_>, case: &Case) -> Result<Value, Bad> {
 
 fn base_request() -> Value {
     json!({"id": "test", "now": NOW, "requester": {"username": "nobody"}})
-}
-
-/// A table may be written as the list of its rows; it is whole unless it says otherwise.
-fn fill_table(table: &mut Value) {
-    if table.is_array() {
-        *table = json!({"rows": table.take()});
-    }
-    if let Some(members) = table.as_object_mut() {
-        members.entry("revision").or_insert_with(|| "1".into());
-        members.entry("complete").or_insert(true.into());
-    }
 }
 
 /// A time as RFC 3339 or as milliseconds since 1970.

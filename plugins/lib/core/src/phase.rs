@@ -67,6 +67,14 @@ pub struct Standing {
     pub message: String,
 }
 
+/// Why the agent of a cluster may not be there, as a sentence; none if it reports.
+pub fn unavailable(cluster: &ManagedCluster) -> Option<String> {
+    let standing = standing(cluster);
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    (standing.phase != Phase::Available)
+        .then(|| format!("cluster {name:?} is {}: {}", standing.phase, standing.message))
+}
+
 /// Reads the phase off a managed cluster.
 pub fn standing(cluster: &ManagedCluster) -> Standing {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();

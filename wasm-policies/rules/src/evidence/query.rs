@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use ocm_policy_abi::{EvidenceSource, Query, Request, Row, Table, Text};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::field::Path;
 use super::selector::Selector;
@@ -362,6 +362,17 @@ fn created(object: &Value) -> Option<i64> {
     let fact = || object.get("created")?.as_i64();
     let written = || object.pointer("/metadata/creationTimestamp")?.as_str()?.parse::<Timestamp>().ok();
     fact().or_else(|| written().map(Timestamp::as_millisecond))
+}
+
+/// Makes a whole table of what people write: the list of its rows alone may be meant, and it is complete unless it says otherwise.
+pub fn fill_table(table: &mut Value) {
+    if table.is_array() {
+        *table = json!({"rows": table.take()});
+    }
+    if let Some(members) = table.as_object_mut() {
+        members.entry("revision").or_insert_with(|| "1".into());
+        members.entry("complete").or_insert(true.into());
+    }
 }
 
 /// Gives every row a value for each field of the query, as a hub does: what an object does not have is null. For tables

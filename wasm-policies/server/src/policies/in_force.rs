@@ -21,7 +21,7 @@ use super::source::{OfPolicy, Source};
 use super::state::{CandidateState, State, With};
 use super::wanted::{Candidate, Wanted};
 use crate::evidence::{Knowledge, break_glass_queries, registering_queries};
-use crate::metrics::{Metrics, OfModule, mode};
+use crate::metrics::{Metrics, OfModule};
 
 /// How long a policy waits for the evidence that it asks for before it is put in force all the same: then it answers
 /// with an error until the evidence is there.
@@ -653,7 +653,7 @@ impl Policies {
                 policy: name.clone(),
                 version: policy.manifest().version.clone(),
                 sha256,
-                mode: mode(slot.enforcement.mode),
+                mode: slot.enforcement.mode.word(),
             };
             self.metrics.policies.get_or_create(&labels).set(1);
         }

@@ -27,7 +27,7 @@ use ocm_policy_abi::{EvidenceSource, Operation, Query, Request, Requester};
 use ocm_policy_distribution::{fetch, file};
 use ocm_policy_engine::{Final, NotAsked, PolicyError, digest};
 use ocm_policy_rules::review::{self, Asking};
-use ocm_policy_rules::{Answer, Enforcement, Mode, Outcome, approving};
+use ocm_policy_rules::{Answer, Enforcement, Outcome, approving};
 use serde_json::{Value, json};
 
 use super::cluster::cluster;
@@ -422,7 +422,7 @@ impl Hypothesis<'_> {
                 Err(error) => vec![if wide { error.to_string() } else { error.code().to_owned() }],
             };
             let reasons = if reasons.is_empty() { NONE.to_owned() } else { clean(&reasons.join("; ")) };
-            let mode = mode(one.enforcement().mode);
+            let mode = one.enforcement().mode.word();
             table.row([one.place(), self.from(one.place()), mode, evaluation::word(&outcome.result), &reasons]);
         }
         for (place, why) in self.answer.not_asked() {
@@ -450,7 +450,7 @@ impl Hypothesis<'_> {
             .map(|one| {
                 let outcome = one.outcome();
                 let mut shown = json!({
-                    "policy": one.place(), "from": self.from(one.place()), "mode": mode(one.enforcement().mode),
+                    "policy": one.place(), "from": self.from(one.place()), "mode": one.enforcement().mode.word(),
                     "verdict": evaluation::word(&outcome.result),
                 });
                 match &outcome.result {
@@ -473,14 +473,6 @@ impl Hypothesis<'_> {
             ).collect::<Vec<_>>(),
             "today": self.today.map(|today| json!({"verdict": today.verdict, "waitingFor": today.waiting_for})),
         })
-    }
-}
-
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "Enforce",
-        Mode::Warn => "Warn",
-        Mode::Audit => "Audit",
     }
 }
 

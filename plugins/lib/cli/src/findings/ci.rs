@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ocm_checks::finding::{Finding, Id, Severity};
+use ocm_checks::finding::{Finding, Id};
+use ocm_checks::page;
 use ocm_checks::registry::Check;
 use serde_json::{Value, json};
 
@@ -57,7 +58,7 @@ pub fn junit(outcome: &Outcome<'_>) -> String {
         let inner = if let Some(worst) = found.iter().max_by_key(|finding| finding.severity) {
             let lines: Vec<String> =
                 found.iter().map(|finding| xml(&format!("{}: {}", finding.name(), finding.summary))).collect();
-            let (kind, lines) = (severity(worst.severity), lines.join("\n"));
+            let (kind, lines) = (page::severity(worst.severity), lines.join("\n"));
             let output = || format!("<system-out>{kind}: {lines}</system-out>");
             if found.iter().any(|finding| counts(finding)) {
                 failed += 1;
@@ -103,13 +104,6 @@ fn case(name: &str, class: &str, inner: &str) -> String {
     }
 }
 
-const fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    }
-}
-
 /// What tells a finding from the others of a run, and is the same in the next run: where it is, and no words with times in them.
 fn fingerprint(finding: &Finding) -> String {
     let objects = finding.objects.iter().map(|object| clean(&object.to_string()));
@@ -123,14 +117,14 @@ pub fn sarif(outcome: &Outcome<'_>) -> Value {
             "id": check.id, "name": check.slug,
             "shortDescription": { "text": check.title }, "fullDescription": { "text": check.page.means },
             "help": { "text": check.page.mend },
-            "defaultConfiguration": { "level": severity(check.severity) },
+            "defaultConfiguration": { "level": page::severity(check.severity) },
         })
     };
     let result = |finding: &Finding| {
         let names = finding.objects.iter().map(|object| clean(&object.to_string()));
         let places: Vec<Value> = names.map(|name| json!({ "fullyQualifiedName": name, "kind": "resource" })).collect();
         json!({
-            "ruleId": finding.id, "level": severity(finding.severity),
+            "ruleId": finding.id, "level": page::severity(finding.severity),
             "message": { "text": clean(&match &finding.cluster {
                 Some(cluster) => format!("{cluster}: {}", finding.summary),
                 None => finding.summary.clone(),
@@ -164,6 +158,7 @@ pub fn sarif(outcome: &Outcome<'_>) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use ocm_checks::finding::Severity;
     use ocm_checks::registry::of_snapshots;
 
     use super::*;

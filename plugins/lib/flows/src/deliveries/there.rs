@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt};
 use kube::Api;
-use ocm_api::ManagedCluster;
-use ocm_core::phase::{Phase, standing};
+use ocm_core::phase::unavailable;
 use ocm_core::{Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
@@ -91,13 +90,5 @@ async fn late<K: Delivery>(hub: &Cluster, failure: Failure, total: usize, rows: 
     };
     // Whoever waits in vain wants to know it; that it cannot be read as well is no news.
     let found = registry::some_clusters(hub, &clusters).await.unwrap_or_default();
-    found.iter().filter_map(absent).fold(failure, Failure::because)
-}
-
-/// Why the agent of a cluster may not be there; none if it reports.
-fn absent(cluster: &ManagedCluster) -> Option<String> {
-    let standing = standing(cluster);
-    let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    (standing.phase != Phase::Available)
-        .then(|| format!("cluster {name:?} is {}: {}", standing.phase, standing.message))
+    found.iter().filter_map(unavailable).fold(failure, Failure::because)
 }
