@@ -18,6 +18,7 @@ mod follow;
 mod handover;
 mod hosted;
 mod hub_access;
+mod known;
 mod moving;
 mod on_hub;
 mod preflight;

@@ -11,7 +11,7 @@ use ocm_core::join::membership::{Belonging, asks_anew, belonging, moves_from, st
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
-use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
@@ -19,21 +19,38 @@ use super::bootstrap::{NOT_MADE, credential_of, may_serve, tell_rendered, unknow
 use super::driver::Chosen;
 use super::handover::Handover;
 use super::hub_access::HubAccess;
+use super::known::{Known, Ways};
+use super::preflight::{Checked, Registrant};
 use super::prepared::Prepared;
-use super::registered::{self, Registered, Ways};
 use super::request::Request;
 use super::survey::Survey;
-use super::{fallback, hosted, on_hub, preflight, reach, survey, tidy};
+use super::{fallback, hosted, on_hub, preflight, reach, registered, survey, tidy};
 use crate::observe::managed as observe;
 
+/// Finds out, and plans, what a join comes to.
+///
+/// # Errors
+/// A name that no cluster can have; what the hub, the cluster or a rule refuses; missing rights; the failure of a request.
 pub(super) async fn prepare<'a>(
     managed: &Cluster,
     request: &'a Request,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Prepared<'a>, Failure> {
+    check_new(&request.settings.name).map_err(NameError::failure)?;
+    match look(managed, request, narrator.clone()).await? {
+        (Belonging::Joined, known) => registered::prepare(managed, request, known, narrator).await,
+        (belongs, known) => newcomer(managed, request, belongs, known, narrator).await,
+    }
+}
+
+/// Looks at the hub and the cluster, and how the one stands to the other.
+async fn look<'a>(
+    managed: &Cluster,
+    request: &'a Request,
+    narrator: Arc<dyn Narrator>,
+) -> Result<(Belonging, Known<'a>), Failure> {
     let wanted = &request.settings.name;
     let guest = request.guest.as_deref();
-    check_new(wanted).map_err(NameError::failure)?;
     let label =
         guest.map_or_else(|| managed.label(), |guest| format!("{}, which {} hosts,", guest.label(), managed.label()));
     narrator.tell(Event::now(format!("finding the hub and its CA, and looking at {label}")));
@@ -52,7 +69,6 @@ pub(super) async fn prepare<'a>(
         Some(guest) => Some(hosted::look(guest, &survey.names.klusterlet, request, narrator.as_ref()).await?),
         None => None,
     };
-    let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
     let away = fallback::away(&mut survey);
     let ways = Ways::of(&survey);
     if let Some(identity) = &mut survey.found.identity {
@@ -68,39 +84,29 @@ pub(super) async fn prepare<'a>(
     let chosen = Chosen::of(typed, &request.grpc, &hub, &survey, belongs).await?;
     let further = fallback::look(managed, request, &hub.address, &chosen.driver, &survey, narrator.clone());
     let fallback = further.await?;
-    if belongs == Belonging::Joined {
-        let registered = Registered { hub, survey, guest, ways, chosen, label, fallback, away };
-        return registered::prepare(managed, request, registered, narrator).await;
-    }
-    let there = ways.bootstrap;
-    // What is left of an agent that is not there any more says nothing of this one.
-    let before = there.as_ref().filter(|_| belongs == Belonging::Begun).map(|there| &there.hub);
-    let entry = there.as_ref().and_then(|there| there.hub.entry.clone());
-    let without = HubAddress { entry, ..hub.address.clone() };
-    let way = request.proxy.way(before, &without).map_err(unknown_ca)?;
-    preflight::pods(managed, &request.settings, &survey, narrator.as_ref()).await?;
-    preflight::choices(&request.settings, &survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
+    Ok((belongs, Known { hub, survey, guest, ways, chosen, label, fallback, away }))
+}
+
+/// Plans the join of a cluster that has not joined.
+async fn newcomer<'a>(
+    managed: &Cluster,
+    request: &Request,
+    belongs: Belonging,
+    known: Known<'a>,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Prepared<'a>, Failure> {
+    let Known { hub, survey, chosen, .. } = &known;
+    let wanted = &request.settings.name;
+    let way = way(request, belongs, &known)?;
+    preflight::pods(managed, &request.settings, survey, narrator.as_ref()).await?;
+    preflight::choices(&request.settings, survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
     narrator.tell(Event::now(format!("asking the hub at {}", hub.address.server)));
-    let token = hub.token();
-    // What is there may still serve: then agents go on undisturbed, and no token is made for nothing.
-    let mut serves = None;
-    if let Some(there) = there {
-        // An address that agents dial may be out of reach here, and the hub may be busy: neither makes a second key.
-        let accepted = !on_hub::refuses(&there, wanted, narrator.clone()).await;
-        let is_long = !fallback.is_several || token.is_some() || lasts(&there.token, now);
-        if is_long
-            && may_serve(&there, request)
-            && there.grpc == chosen.grpc
-            && still_serves(&there, &way, accepted, token, now)
-        {
-            serves = Some(there);
-        }
-    }
+    let serves = serving(request, &known, &way, narrator.clone()).await;
     let agent = match started_as(&survey.found, wanted, request.settings.mode.as_ref()) {
         Some(name) => survey.agent.named(&name),
         None => survey.agent.clone(),
     };
-    let registrant = preflight::Registrant {
+    let registrant = Registrant {
         name: wanted,
         belongs,
         agent: &agent,
@@ -109,32 +115,12 @@ pub(super) async fn prepare<'a>(
         serves: serves.is_some(),
         adopt_namespace: request.adopt_namespace,
     };
-    let checked = match hub.check(&registrant, narrator.as_ref()).await {
-        Err(failure) if failure.reason == Reason::Refused && guest.is_none() && belongs == Belonging::Nobody => {
-            Err(hosted_elsewhere(managed, wanted, &label, failure).await)
-        }
-        checked => checked,
-    };
-    // It may be about to become one: whoever installs a hub need not wait before clusters join it.
-    let preflight::Checked { adopts, strangers, has_joined } = match checked {
-        Err(failure)
-            if failure.reason == Reason::KindNotServed && (request.coming.is_some() || hub.starts().await?) =>
-        {
-            match (request.mode.changes(), &request.coming) {
-                (true, coming) => {
-                    hub.started(request.timeout, coming.as_ref(), narrator.as_ref()).await?;
-                    hub.check(&registrant, narrator.as_ref()).await?
-                }
-                (false, Some(_)) => preflight::Checked::default(),
-                (false, None) => return Err(hub.still_starting()),
-            }
-        }
-        checked => checked?,
-    };
+    let Checked { adopts, strangers, has_joined } =
+        check(managed, request, &known, &registrant, narrator.as_ref()).await?;
     let anew = asks_anew(has_joined, &agent, &chosen.driver);
     if anew {
         // The mode that a cluster has joined in counts, whether its certificate is valid or not.
-        moves_from(&survey.found, wanted, request.settings.mode.as_ref(), &label)?;
+        moves_from(&survey.found, wanted, request.settings.mode.as_ref(), &known.label)?;
         let asks = if request.mode.changes() { "asks" } else { "would ask" };
         narrator.tell(Event::note(format!(
             "the hub says that {wanted:?} has joined, and the agent has no certificate that is valid now: it {asks} for a new one"
@@ -142,48 +128,21 @@ pub(super) async fn prepare<'a>(
     }
     let why = "its agent has no valid certificate any more, and somebody else may have got the name";
     let handover = anew.then(|| Handover::ByPerson(why.to_owned()));
-    let token_is_missing = token.is_none() && serves.is_none();
+    let token_is_missing = hub.token().is_none() && serves.is_none();
     let new = || {
-        let word = token.unwrap_or(NOT_MADE).to_owned();
-        Bootstrap { hub: way.clone(), token: word, exclusive: token.is_none(), grpc: chosen.grpc.clone() }
+        let token = hub.token().unwrap_or(NOT_MADE).to_owned();
+        Bootstrap { hub: way.clone(), token, exclusive: hub.token().is_none(), grpc: chosen.grpc.clone() }
     };
     let new = serves.is_none().then(new);
-    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref(), hubs: fallback.hubs.as_ref() };
+    let access = known.guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
+    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref(), hubs: known.fallback.hubs.as_ref() };
     let plan = join::plan(&request.settings, kubeconfigs, &survey.live);
     narrator.tell(Event::now("checking your rights"));
-    let by_grpc = chosen.is_grpc();
-    let mut rights = preflight::rights(&plan, &survey);
-    rights.extend(tidy::rights(&survey, by_grpc));
-    rights.extend(fallback.rights());
-    if by_grpc && request.accept.is_some() {
-        rights.extend(preflight::log_rights(&survey));
+    check_rights(managed, request, &known, &plan).await?;
+    if request.mode == Mode::Render {
+        tell_manifests(managed, &known, token_is_missing, narrator.as_ref());
     }
-    access::require(managed, "join the cluster", &rights).await?;
-    if let Some(guest) = &guest {
-        guest.check_rights().await?;
-    }
-    if let (Some(_), Some(admin)) = (&request.accept, hub.admin()) {
-        access::require(
-            admin,
-            "accept the cluster",
-            &preflight::rights_to_accept(&request.settings.name, &chosen.driver),
-        )
-        .await?;
-    }
-    if token_is_missing && request.mode == Mode::Render {
-        tell_rendered(&survey, narrator.as_ref());
-    }
-    if let (Some(guest), Mode::Render) = (&guest, request.mode) {
-        narrator.tell(Event::note(format!(
-            "the manifests are those of {}; the account of the operator on {} is not among them, and {NOT_MADE:?} stands in \
-             the place of its token in Secret {}/{}",
-            managed.label(),
-            guest.account.cluster.label(),
-            survey.names.namespace,
-            secrets::EXTERNAL_MANAGED_KUBECONFIG
-        )));
-    }
-    let kubeconfig = serves.or(new);
+    let Known { hub, survey, guest, chosen, fallback, .. } = known;
     Ok(Prepared {
         hub,
         survey,
@@ -192,16 +151,111 @@ pub(super) async fn prepare<'a>(
         anew,
         moving: None,
         plan,
-        kubeconfig,
+        kubeconfig: serves.or(new),
         token_is_missing,
         adopts,
         strangers,
-        by_grpc,
+        by_grpc: chosen.is_grpc(),
         fallback,
         is_renewed: false,
         away: None,
         handover,
     })
+}
+
+/// The way by which the agent reaches the hub.
+fn way(request: &Request, belongs: Belonging, known: &Known<'_>) -> Result<HubAddress, Failure> {
+    let there = known.ways.bootstrap.as_ref().map(|there| &there.hub);
+    // What is left of an agent that is not there any more says nothing of this one.
+    let before = there.filter(|_| belongs == Belonging::Begun);
+    let without = HubAddress { entry: there.and_then(|there| there.entry.clone()), ..known.hub.address.clone() };
+    request.proxy.way(before, &without).map_err(unknown_ca)
+}
+
+/// The kubeconfig that is there, if it still serves: then agents go on undisturbed, and no token is made for nothing.
+async fn serving(
+    request: &Request,
+    known: &Known<'_>,
+    way: &HubAddress,
+    narrator: Arc<dyn Narrator>,
+) -> Option<Bootstrap> {
+    let Known { hub, ways, chosen, fallback, .. } = known;
+    let (there, token, now) = (ways.bootstrap.as_ref()?, hub.token(), Timestamp::now());
+    // An address that agents dial may be out of reach here, and the hub may be busy: neither makes a second key.
+    let accepted = !on_hub::refuses(there, &request.settings.name, narrator).await;
+    let is_long = !fallback.is_several || token.is_some() || lasts(&there.token, now);
+    let serves = is_long
+        && may_serve(there, request)
+        && there.grpc == chosen.grpc
+        && still_serves(there, way, accepted, token, now);
+    serves.then(|| there.clone())
+}
+
+/// What the hub says. It may be about to become one: whoever installs a hub need not wait before clusters join it.
+async fn check(
+    managed: &Cluster,
+    request: &Request,
+    known: &Known<'_>,
+    registrant: &Registrant<'_>,
+    narrator: &dyn Narrator,
+) -> Result<Checked, Failure> {
+    let Known { hub, guest, label, .. } = known;
+    let failure = match hub.check(registrant, narrator).await {
+        Ok(checked) => return Ok(checked),
+        Err(failure) => failure,
+    };
+    if failure.reason == Reason::Refused && guest.is_none() && registrant.belongs == Belonging::Nobody {
+        return Err(hosted_elsewhere(managed, registrant.name, label, failure).await);
+    }
+    let starts = failure.reason == Reason::KindNotServed && (request.coming.is_some() || hub.starts().await?);
+    match (starts, request.mode.changes(), &request.coming) {
+        (false, ..) => Err(failure),
+        (true, true, coming) => {
+            hub.started(request.timeout, coming.as_ref(), narrator).await?;
+            hub.check(registrant, narrator).await
+        }
+        (true, false, Some(_)) => Ok(Checked::default()),
+        (true, false, None) => Err(hub.still_starting()),
+    }
+}
+
+/// The rights on both clusters, and on the managed cluster of a hosted agent.
+async fn check_rights(managed: &Cluster, request: &Request, known: &Known<'_>, plan: &Plan) -> Result<(), Failure> {
+    let Known { hub, survey, guest, chosen, fallback, .. } = known;
+    let mut rights = preflight::rights(plan, survey);
+    rights.extend(tidy::rights(survey, chosen.is_grpc()));
+    rights.extend(fallback.rights());
+    if chosen.is_grpc() && request.accept.is_some() {
+        rights.extend(preflight::log_rights(survey));
+    }
+    access::require(managed, "join the cluster", &rights).await?;
+    if let Some(guest) = guest {
+        guest.check_rights().await?;
+    }
+    match (&request.accept, hub.admin()) {
+        (Some(_), Some(admin)) => {
+            let rights = preflight::rights_to_accept(&request.settings.name, &chosen.driver);
+            access::require(admin, "accept the cluster", &rights).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says what manifests that are rendered do not hold.
+fn tell_manifests(managed: &Cluster, known: &Known<'_>, token_is_missing: bool, narrator: &dyn Narrator) {
+    if token_is_missing {
+        tell_rendered(&known.survey, narrator);
+    }
+    if let Some(guest) = &known.guest {
+        narrator.tell(Event::note(format!(
+            "the manifests are those of {}; the account of the operator on {} is not among them, and {NOT_MADE:?} stands in \
+             the place of its token in Secret {}/{}",
+            managed.label(),
+            guest.account.cluster.label(),
+            known.survey.names.namespace,
+            secrets::EXTERNAL_MANAGED_KUBECONFIG
+        )));
+    }
 }
 
 /// The refusal of a name that is not free, where agents on another cluster have rights on this one for just that name. Who may not

@@ -10,18 +10,18 @@ use ocm_api::Manifest;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::membership::{Belonging, still_serves};
-use ocm_core::join::{self, Given, Kubeconfigs};
+use ocm_core::join::{self, Given, Kubeconfigs, Settings};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
 use ocm_core::redact::redact;
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy, Stage};
-use ocm_kube::{Cluster, access, apply};
+use ocm_kube::access::{self, Right};
+use ocm_kube::{Cluster, apply};
 
 use super::bootstrap::{NOT_MADE, credential_of, may_serve, tell_rendered, unknown_ca};
 use super::driver::Chosen;
-use super::fallback::Fallback;
 use super::handover::{self, Handover};
-use super::hosted::Guest;
+use super::known::{Known, Ways};
 use super::moving::Moving;
 use super::preflight::{Checked, Registrant};
 use super::prepared::Prepared;
@@ -29,50 +29,6 @@ use super::request::Request;
 use super::session::HubSession;
 use super::survey::Survey;
 use super::{claimed, on_hub, preflight, tidy};
-
-/// The ways to the hub that a cluster has, with all certificates that stand there.
-pub(super) struct Ways {
-    /// What its agent registers with.
-    pub(super) bootstrap: Option<Bootstrap>,
-    /// The way by which it got its certificate.
-    pub(super) registered: Option<HubAddress>,
-}
-
-impl Ways {
-    pub(super) fn of(survey: &Survey) -> Self {
-        let registered = survey.found.identity.as_ref().map(|identity| identity.hub.clone());
-        Self { bootstrap: survey.found.bootstrap.clone(), registered }
-    }
-
-    /// The way that counts: where it is changed, the agent notices.
-    fn present(&self) -> Option<&HubAddress> {
-        self.bootstrap.as_ref().map(|bootstrap| &bootstrap.hub).or(self.registered.as_ref())
-    }
-
-    /// Whether the agent registers anew as it is: it got its certificate by another way to the same address, or with another
-    /// name of the hub's entry.
-    fn differ(&self) -> bool {
-        self.bootstrap.as_ref().zip(self.registered.as_ref()).is_some_and(|(Bootstrap { hub, .. }, registered)| {
-            let is_comparable = registered.is_at(&hub.server) || registered.entry() != hub.entry();
-            is_comparable && !registered.is_same_way(hub)
-        })
-    }
-}
-
-/// What is known about the cluster.
-pub(super) struct Registered<'a> {
-    pub(super) hub: HubSession,
-    pub(super) survey: Survey,
-    pub(super) guest: Option<Guest<'a>>,
-    pub(super) ways: Ways,
-    pub(super) chosen: Chosen,
-    /// How messages name it.
-    pub(super) label: String,
-    /// The hubs that its agent turns to when this one does not answer.
-    pub(super) fallback: Fallback,
-    /// The other hub of its list that the agent is at, if it is.
-    pub(super) away: Option<String>,
-}
 
 /// Plans what changes of a cluster that has joined.
 ///
@@ -82,134 +38,42 @@ pub(super) struct Registered<'a> {
 pub(super) async fn prepare<'a>(
     managed: &Cluster,
     request: &Request,
-    registered: Registered<'a>,
+    known: Known<'a>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Prepared<'a>, Failure> {
-    let Registered { hub, survey, guest, ways, chosen, label, fallback, away } = registered;
     let name = &request.settings.name;
-    hub.remembers(name, &label).await?;
-    // Whoever applies rendered manifests moves it without us.
-    let moving = match request.mode {
-        Mode::Render => None,
-        _ => Moving::of(managed, &hub, &survey, (name, request.settings.mode.as_ref()), &label).await?,
-    };
-    if let (Some(there), Some(_)) = (&away, moving.as_ref().and_then(|moving| moving.agent.as_ref())) {
-        return Err(Failure::refused(format!(
-            "the agent of {name} has turned to the hub at {there}, and would ask that one for its new certificate; nothing was \
-             changed"
-        ))
-        .hint("run it again when the agent is at its first hub"));
-    }
-    // An identity of AWS needs no certificate.
-    if let Some(moving) = moving.as_ref().filter(|_| chosen.driver != RegistrationAuthType::AwsIrsa) {
-        claimed::check(&hub, name, moving, narrator.as_ref()).await?;
-    }
-    let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
-    let way = wanted(request, &survey, &ways, &hub)?;
-    let is_another = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
-    let changed = is_another || chosen.is_another;
-    let renamed = moving.as_ref().and_then(|moving| moving.agent.as_deref());
-    let anew = changed || ways.differ() || renamed.is_some();
-    // With several hubs the agent needs its token whenever it starts, and its pods need the Secret.
-    let renews = match &ways.bootstrap {
-        _ if anew || !fallback.is_several || hub.admin().is_none() => false,
-        // An address that agents dial may be out of reach here: that alone does not make a new token each time.
-        Some(there) => !lasts(&there.token, Timestamp::now()) || on_hub::refuses(there, name, narrator.clone()).await,
-        None => true,
-    };
-    let serves = match &ways.bootstrap {
-        Some(there) if anew && !changed && may_serve(there, request) => {
-            let accepted = !on_hub::refuses(there, name, narrator.clone()).await;
-            still_serves(there, &there.hub, accepted, hub.token(), Timestamp::now())
-        }
-        _ => !anew && !renews,
-    };
-    let is_rendered = request.mode == Mode::Render;
-    // Whoever renders manifests anew has the whole of them, with the release that was typed.
-    let settings = match is_rendered {
-        true => request.settings.clone(),
-        false => join::without_release(&request.settings, &survey.live),
-    };
-    let mut given = match is_rendered {
-        true => Given::default(),
-        false => Given::of(&request.settings, &survey.live),
-    };
-    if let Some(secret) = given.credentials()
-        && is_there(managed, secret).await?
-    {
-        given = given.without_credentials();
-    }
-    if given.lists_hubs() && fallback.hubs.is_none() {
-        return Err(Failure::refused(format!(
-            "{label} has joined, and other hubs were given for its Klusterlet as fields: its agent does not start without a token for \
-             each of them; nothing was changed"
-        ))
-        .hint("have their tokens made: name the further hubs by their contexts"));
-    }
+    known.hub.remembers(name, &known.label).await?;
+    let moving = moving(managed, request, &known, narrator.as_ref()).await?;
+    let turn = Turn::of(request, &known, moving.as_ref(), narrator.clone()).await?;
+    let Wanted { settings, given } = Wanted::of(managed, request, &known).await?;
     let gets = given.words();
     let change = Change {
-        anew,
-        way: way.as_ref().filter(|_| is_another),
-        driver: Some(&chosen).filter(|chosen| chosen.is_another),
+        anew: turn.anew,
+        way: turn.way.as_ref().filter(|_| turn.is_another),
+        driver: Some(&known.chosen).filter(|chosen| chosen.is_another),
         moving: moving.as_ref(),
-        hosted: guest.is_some(),
-        hubs: fallback.is_change() || renews,
+        hosted: known.guest.is_some(),
+        hubs: known.fallback.is_change() || turn.renews,
         given: &gets,
     };
-    narrator.tell(Event::note(told(&label, &hub, name, &change, request.mode.changes())));
-    let is_moved = moving.as_ref().is_some_and(|moving| moving.from.is_some());
-    let by_certificate = chosen.driver != RegistrationAuthType::AwsIrsa;
-    let handover = match (&request.accept, hub.admin()) {
-        (Some(_), Some(_)) if anew && by_certificate && away.is_none() && request.mode != Mode::Render => {
-            Some(handover::of(managed, &hub, &survey, name).await?)
-        }
-        _ => None,
-    };
-    // Of an agent that goes on as it is, nothing is changed that only a person can bring to its end.
-    if let (Some(Handover::ByPerson(why)), true) = (&handover, changed || is_moved) {
-        return Err(Failure::refused(format!(
-            "the new key with which the agent of {name} would ask for a certificate would not be approved: {why}; nothing was changed"
-        ))
-        .hint(Remedy::LeaveToPerson(name.clone())));
+    narrator.tell(Event::note(told(&known.label, &known.hub, name, &change, request.mode.changes())));
+    let handover = handed_over(managed, request, &known, moving.as_ref(), &turn).await?;
+    let checked = check(request, &known, moving.as_ref(), &turn, narrator.as_ref()).await?;
+    if turn.renews {
+        known.hub.rights(false).await?;
     }
-    let checked = match anew {
-        true => {
-            let agent = match renamed {
-                Some(name) => survey.agent.named(name),
-                None => survey.agent.clone(),
-            };
-            let registrant = Registrant {
-                name,
-                belongs: Belonging::Joined,
-                agent: &agent,
-                credential: credential_of(ways.bootstrap.as_ref(), &[]),
-                changed: changed || (is_moved && renamed.is_some()),
-                serves,
-                adopt_namespace: request.adopt_namespace,
-            };
-            hub.check(&registrant, narrator.as_ref()).await?
-        }
-        false => Checked::default(),
-    };
-    if renews {
-        hub.rights(false).await?;
-    }
-    let way = match chosen.is_another {
-        true => way.map(|way| way.anew(ways.registered.as_ref())),
-        false => way,
-    };
-    let token = hub.token().unwrap_or(NOT_MADE).to_owned();
-    let exclusive = hub.token().is_none();
-    let new = way.filter(|_| !serves).map(|way| Bootstrap { hub: way, token, exclusive, grpc: chosen.grpc.clone() });
-    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref(), hubs: fallback.hubs.as_ref() };
+    let new = turn.kubeconfig(&known);
+    let access = known.guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
+    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref(), hubs: known.fallback.hubs.as_ref() };
     // It is written last: where it names the mode already, all else is there. It says the driver and the mode, and lists the hubs.
-    let changes_klusterlet = chosen.is_another || is_moved || fallback.hubs.is_some();
-    let is_whole = is_rendered || changes_klusterlet;
+    let changes_klusterlet = known.chosen.is_another || is_moved(moving.as_ref()) || known.fallback.hubs.is_some();
+    let is_whole = request.mode == Mode::Render || changes_klusterlet;
     if changes_klusterlet || given.is_change() {
-        preflight::pods(managed, &settings, &survey, narrator.as_ref()).await?;
+        preflight::pods(managed, &settings, &known.survey, narrator.as_ref()).await?;
     }
     if is_whole || given.is_change() {
-        preflight::choices(&settings, &survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
+        let Known { survey, hub, chosen, .. } = &known;
+        preflight::choices(&settings, survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
     }
     if given.names_other_images {
         narrator.tell(Event::warning(format!(
@@ -218,67 +82,268 @@ pub(super) async fn prepare<'a>(
         )));
     }
     let plan = match is_whole {
-        true => join::plan(&settings, kubeconfigs, &survey.live),
-        false => Plan::new(only_kubeconfigs(&survey.names.namespace, kubeconfigs).into_iter().chain(given.stages())),
+        true => join::plan(&settings, kubeconfigs, &known.survey.live),
+        false => {
+            let namespace = &known.survey.names.namespace;
+            Plan::new(only_kubeconfigs(namespace, kubeconfigs).into_iter().chain(given.stages()))
+        }
     };
-    let by_grpc = chosen.is_grpc();
-    let is_renewed = !anew && (fallback.is_work() || new.is_some() || given.is_change());
-    if anew || is_renewed || moving.is_some() || (guest.is_some() && request.mode.changes()) {
+    let is_renewed = !turn.anew && (known.fallback.is_work() || new.is_some() || given.is_change());
+    let is_change = turn.anew || is_renewed || moving.is_some();
+    if is_change || (known.guest.is_some() && request.mode.changes()) {
         narrator.tell(Event::now("checking your rights"));
-        let mut rights = match changes_klusterlet {
-            true => preflight::rights(&plan, &survey),
-            false => {
-                let leases = preflight::lease_rights(&survey).filter(|_| anew);
-                access::to_apply(&plan).into_iter().chain(leases).collect()
-            }
-        };
-        rights.extend(tidy::rights(&survey, by_grpc));
-        rights.extend(fallback.rights());
-        if by_grpc && anew && request.accept.is_some() {
-            rights.extend(preflight::log_rights(&survey));
-        }
-        for right in moving.iter().flat_map(Moving::rights) {
-            if !rights.contains(&right) {
-                rights.push(right);
-            }
-        }
+        let rights = rights(request, &known, moving.as_ref(), turn.anew, (&plan, changes_klusterlet));
         access::require(managed, "join the cluster", &rights).await?;
     }
-    if let Some(guest) = guest.as_ref().filter(|_| request.mode.changes()) {
-        guest.check_rights().await?;
-    }
-    if let (true, Some(_), Some(admin)) = (anew, &request.accept, hub.admin()) {
-        access::require(
-            admin,
-            "accept the cluster",
-            &preflight::rights_to_accept(&request.settings.name, &chosen.driver),
-        )
-        .await?;
-    }
-    let token_is_missing = exclusive && new.is_some();
+    check_rights_elsewhere(request, &known, turn.anew).await?;
+    let token_is_missing = known.hub.token().is_none() && new.is_some();
     if token_is_missing && request.mode == Mode::Render {
-        tell_rendered(&survey, narrator.as_ref());
+        tell_rendered(&known.survey, narrator.as_ref());
     }
-    let kubeconfig = new.or(ways.bootstrap);
+    let Known { hub, survey, guest, ways, chosen, fallback, away, .. } = known;
     let Checked { adopts, strangers, .. } = checked;
     Ok(Prepared {
         hub,
         survey,
         guest,
         joined: true,
-        anew,
+        anew: turn.anew,
         moving,
         plan,
-        kubeconfig,
+        kubeconfig: new.or(ways.bootstrap),
         token_is_missing,
         adopts,
         strangers,
-        by_grpc,
+        by_grpc: chosen.is_grpc(),
         fallback,
         is_renewed,
         away,
         handover,
     })
+}
+
+/// Where the cluster moves to another mode: refuses it where its agent would ask another hub, or the hub would not let it.
+async fn moving(
+    managed: &Cluster,
+    request: &Request,
+    known: &Known<'_>,
+    narrator: &dyn Narrator,
+) -> Result<Option<Moving>, Failure> {
+    let Known { hub, survey, chosen, label, away, .. } = known;
+    let name = &request.settings.name;
+    // Whoever applies rendered manifests moves it without us.
+    let moving = match request.mode {
+        Mode::Render => None,
+        _ => Moving::of(managed, hub, survey, (name, request.settings.mode.as_ref()), label).await?,
+    };
+    if let (Some(there), Some(_)) = (away, moving.as_ref().and_then(|moving| moving.agent.as_ref())) {
+        return Err(Failure::refused(format!(
+            "the agent of {name} has turned to the hub at {there}, and would ask that one for its new certificate; nothing was \
+             changed"
+        ))
+        .hint("run it again when the agent is at its first hub"));
+    }
+    // An identity of AWS needs no certificate.
+    if let Some(moving) = moving.as_ref().filter(|_| chosen.driver != RegistrationAuthType::AwsIrsa) {
+        claimed::check(hub, name, moving, narrator).await?;
+    }
+    Ok(moving)
+}
+
+fn is_moved(moving: Option<&Moving>) -> bool {
+    moving.is_some_and(|moving| moving.from.is_some())
+}
+
+/// How the agent goes on.
+struct Turn {
+    /// The way that it is to have; none where nothing tells which it has.
+    way: Option<HubAddress>,
+    /// Whether that is another one than it has.
+    is_another: bool,
+    /// Whether it gets another way, or another driver.
+    changed: bool,
+    /// Whether it registers anew.
+    anew: bool,
+    /// Whether it gets another token for the hubs that it lists, though it does not register anew.
+    renews: bool,
+    /// Whether the kubeconfig that is there serves.
+    serves: bool,
+}
+
+impl Turn {
+    async fn of(
+        request: &Request,
+        known: &Known<'_>,
+        moving: Option<&Moving>,
+        narrator: Arc<dyn Narrator>,
+    ) -> Result<Self, Failure> {
+        let Known { hub, survey, ways, chosen, fallback, .. } = known;
+        let name = &request.settings.name;
+        let way = wanted(request, survey, ways, hub)?;
+        let is_another = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
+        let changed = is_another || chosen.is_another;
+        let anew = changed || ways.differ() || moving.is_some_and(|moving| moving.agent.is_some());
+        // With several hubs the agent needs its token whenever it starts, and its pods need the Secret.
+        let renews = match &ways.bootstrap {
+            _ if anew || !fallback.is_several || hub.admin().is_none() => false,
+            // An address that agents dial may be out of reach here: that alone does not make a new token each time.
+            Some(there) => {
+                !lasts(&there.token, Timestamp::now()) || on_hub::refuses(there, name, narrator.clone()).await
+            }
+            None => true,
+        };
+        let serves = match &ways.bootstrap {
+            Some(there) if anew && !changed && may_serve(there, request) => {
+                let accepted = !on_hub::refuses(there, name, narrator).await;
+                still_serves(there, &there.hub, accepted, hub.token(), Timestamp::now())
+            }
+            _ => !anew && !renews,
+        };
+        Ok(Self { way, is_another, changed, anew, renews, serves })
+    }
+
+    /// The kubeconfig that the agent gets, if it gets another one.
+    fn kubeconfig(&self, known: &Known<'_>) -> Option<Bootstrap> {
+        let Known { hub, ways, chosen, .. } = known;
+        let way = self.way.clone().filter(|_| !self.serves)?;
+        let way = if chosen.is_another { way.anew(ways.registered.as_ref()) } else { way };
+        let token = hub.token().unwrap_or(NOT_MADE).to_owned();
+        Some(Bootstrap { hub: way, token, exclusive: hub.token().is_none(), grpc: chosen.grpc.clone() })
+    }
+}
+
+/// What is wanted of the Klusterlet and its operator.
+struct Wanted {
+    settings: Settings,
+    /// What was given that is not so yet.
+    given: Given,
+}
+
+impl Wanted {
+    async fn of(managed: &Cluster, request: &Request, known: &Known<'_>) -> Result<Self, Failure> {
+        let Known { survey, label, fallback, .. } = known;
+        // Whoever renders manifests anew has the whole of them, with the release that was typed.
+        let (settings, mut given) = match request.mode {
+            Mode::Render => (request.settings.clone(), Given::default()),
+            _ => {
+                let settings = join::without_release(&request.settings, &survey.live);
+                (settings, Given::of(&request.settings, &survey.live))
+            }
+        };
+        if let Some(secret) = given.credentials()
+            && is_there(managed, secret).await?
+        {
+            given = given.without_credentials();
+        }
+        if given.lists_hubs() && fallback.hubs.is_none() {
+            return Err(Failure::refused(format!(
+                "{label} has joined, and other hubs were given for its Klusterlet as fields: its agent does not start without a token for \
+                 each of them; nothing was changed"
+            ))
+            .hint("have their tokens made: name the further hubs by their contexts"));
+        }
+        Ok(Self { settings, given })
+    }
+}
+
+/// To whom the name of an agent goes that registers anew and is to be accepted.
+async fn handed_over(
+    managed: &Cluster,
+    request: &Request,
+    known: &Known<'_>,
+    moving: Option<&Moving>,
+    turn: &Turn,
+) -> Result<Option<Handover>, Failure> {
+    let Known { hub, survey, chosen, away, .. } = known;
+    let name = &request.settings.name;
+    let by_certificate = chosen.driver != RegistrationAuthType::AwsIrsa;
+    let handover = match (&request.accept, hub.admin()) {
+        (Some(_), Some(_)) if turn.anew && by_certificate && away.is_none() && request.mode != Mode::Render => {
+            Some(handover::of(managed, hub, survey, name).await?)
+        }
+        _ => None,
+    };
+    // Of an agent that goes on as it is, nothing is changed that only a person can bring to its end.
+    if let (Some(Handover::ByPerson(why)), true) = (&handover, turn.changed || is_moved(moving)) {
+        return Err(Failure::refused(format!(
+            "the new key with which the agent of {name} would ask for a certificate would not be approved: {why}; nothing was changed"
+        ))
+        .hint(Remedy::LeaveToPerson(name.clone())));
+    }
+    Ok(handover)
+}
+
+/// What the hub says of an agent that registers anew.
+async fn check(
+    request: &Request,
+    known: &Known<'_>,
+    moving: Option<&Moving>,
+    turn: &Turn,
+    narrator: &dyn Narrator,
+) -> Result<Checked, Failure> {
+    let Known { hub, survey, ways, .. } = known;
+    if !turn.anew {
+        return Ok(Checked::default());
+    }
+    let renamed = moving.and_then(|moving| moving.agent.as_deref());
+    let agent = match renamed {
+        Some(name) => survey.agent.named(name),
+        None => survey.agent.clone(),
+    };
+    let registrant = Registrant {
+        name: &request.settings.name,
+        belongs: Belonging::Joined,
+        agent: &agent,
+        credential: credential_of(ways.bootstrap.as_ref(), &[]),
+        changed: turn.changed || (is_moved(moving) && renamed.is_some()),
+        serves: turn.serves,
+        adopt_namespace: request.adopt_namespace,
+    };
+    hub.check(&registrant, narrator).await
+}
+
+/// The rights on the cluster where the agents run; of the plan, and whether it has the Klusterlet.
+fn rights(
+    request: &Request,
+    known: &Known<'_>,
+    moving: Option<&Moving>,
+    anew: bool,
+    (plan, has_klusterlet): (&Plan, bool),
+) -> Vec<Right> {
+    let Known { survey, chosen, fallback, .. } = known;
+    let mut rights = match has_klusterlet {
+        true => preflight::rights(plan, survey),
+        false => {
+            let leases = preflight::lease_rights(survey).filter(|_| anew);
+            access::to_apply(plan).into_iter().chain(leases).collect()
+        }
+    };
+    rights.extend(tidy::rights(survey, chosen.is_grpc()));
+    rights.extend(fallback.rights());
+    if chosen.is_grpc() && anew && request.accept.is_some() {
+        rights.extend(preflight::log_rights(survey));
+    }
+    for right in moving.into_iter().flat_map(Moving::rights) {
+        if !rights.contains(&right) {
+            rights.push(right);
+        }
+    }
+    rights
+}
+
+/// The rights on the managed cluster of a hosted agent, and on the hub.
+async fn check_rights_elsewhere(request: &Request, known: &Known<'_>, anew: bool) -> Result<(), Failure> {
+    let Known { hub, guest, chosen, .. } = known;
+    if let Some(guest) = guest.as_ref().filter(|_| request.mode.changes()) {
+        guest.check_rights().await?;
+    }
+    match (anew, &request.accept, hub.admin()) {
+        (true, Some(_), Some(admin)) => {
+            let rights = preflight::rights_to_accept(&request.settings.name, &chosen.driver);
+            access::require(admin, "accept the cluster", &rights).await
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The way that the agent is to have, whatever its driver; none where nothing tells which it has.
