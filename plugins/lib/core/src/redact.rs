@@ -3,6 +3,8 @@
 //! What is recognised: user and password in a URL, JSON Web Tokens, bootstrap tokens, tokens of OpenShift, what follows `Bearer`
 //! or `Basic`, and private keys in PEM, whole or in parts. A password that stands there as a word of its own is not.
 
+use std::borrow::Cow;
+
 /// What stands for what was taken away.
 pub const HIDDEN: &str = "[redacted]";
 
@@ -115,30 +117,41 @@ fn words(text: &str) -> String {
     shown
 }
 
-/// What is shown of a word that has the form of a credential.
+/// What is shown of a word in which something has the form of a credential. Slashes join words to paths, of which each part may
+/// be one; other credentials have slashes in them.
 fn credential(word: &str) -> Option<String> {
-    let tokens: Vec<&str> = word.split('/').collect();
-    if let Some(at) = tokens.iter().position(|token| is_web_token(token)) {
-        let mut tokens = tokens;
-        tokens[at] = HIDDEN;
-        return Some(tokens.join("/"));
+    let (mut shown, mut from, mut at) = (String::new(), 0, 0);
+    for part in word.split('/') {
+        let end = at + part.len();
+        if let Some(token) = token(part) {
+            shown += &longer(&word[from..at]);
+            shown += &token;
+            from = end;
+        }
+        at = end + 1;
     }
-    if let Some((at, shown)) = tokens.iter().enumerate().find_map(|(at, token)| Some((at, bootstrap(token)?))) {
-        let mut tokens = tokens;
-        tokens[at] = &shown;
-        return Some(tokens.join("/"));
+    shown += &longer(&word[from..]);
+    (shown != word).then_some(shown)
+}
+
+/// What is shown of a JSON Web Token or a bootstrap token.
+fn token(part: &str) -> Option<String> {
+    if is_web_token(part) { Some(HIDDEN.to_owned()) } else { bootstrap(part) }
+}
+
+/// What is shown of parts of a word that are none of these.
+fn longer(parts: &str) -> Cow<'_, str> {
+    if let Some(at) = parts.find(OPENSHIFT).map(|at| at + OPENSHIFT.len()).filter(|at| *at < parts.len()) {
+        return Cow::Owned(format!("{}{HIDDEN}", &parts[..at]));
     }
-    if let Some(at) = word.find(OPENSHIFT).map(|at| at + OPENSHIFT.len()).filter(|at| *at < word.len()) {
-        return Some(format!("{}{HIDDEN}", &word[..at]));
-    }
-    let has = |is: fn(&u8) -> bool| word.bytes().any(|byte| is(&byte));
+    let has = |is: fn(&u8) -> bool| parts.bytes().any(|byte| is(&byte));
     // Digests are as long, in hex digits of one case; paths have dots and dashes.
-    let is_base64 = word.len() >= PEM_LINE
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
+    let is_base64 = parts.len() >= PEM_LINE
+        && parts.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
         && has(u8::is_ascii_uppercase)
         && has(u8::is_ascii_lowercase)
         && has(u8::is_ascii_digit);
-    is_base64.then(|| HIDDEN.to_owned())
+    Cow::Borrowed(if is_base64 { HIDDEN } else { parts })
 }
 
 /// What is shown of a bootstrap token: its id. Where the end of a line before it is escaped, the letter of that comes first.
@@ -224,6 +237,25 @@ mod tests {
             ("--token=sha256~QWxhZGRpbjpvcGVuIHNlc2FtZS1f-Zg x", "--token=sha256~[redacted] x"),
         ] {
             assert_eq!(redact(text), shown);
+            assert_eq!(redact(shown), shown);
+        }
+    }
+
+    #[test]
+    fn each_of_several_tokens_that_slashes_join_is_hidden() {
+        let web = "e30.eyJzdWIiOiJjYW5hcnkifQ.c2ln";
+        let (bootstrap, openshift) = ("abcdef.0123456789canary", "sha256~canary0123456789");
+        let key = "MHcCAQEEIIrYSSNQFaA2HwfXcanaryAwEHoUQDQgAEYWJjZGVmZ2hpamtsbW5vcA";
+        for (text, shown) in [
+            (format!("{web}/{web}"), "[redacted]/[redacted]"),
+            (format!("{web}/x/{web}/"), "[redacted]/x/[redacted]/"),
+            (format!("{web}/{bootstrap}/{web}"), "[redacted]/abcdef.[redacted]/[redacted]"),
+            (format!("{bootstrap}/{bootstrap}."), "abcdef.[redacted]/abcdef.[redacted]."),
+            (format!("{web}/{openshift}"), "[redacted]/sha256~[redacted]"),
+            (format!("{openshift}/{web}/{openshift}"), "sha256~[redacted][redacted]/sha256~[redacted]"),
+            (format!("{key}/{web}/{key}"), "[redacted][redacted][redacted]"),
+        ] {
+            assert_eq!(redact(&text), shown);
             assert_eq!(redact(shown), shown);
         }
     }
