@@ -82,7 +82,8 @@ impl Times {
                 self.has_clock |= is_own && parsed(text("/spec/renewTime")).is_some();
                 *kind == LEASES && text("/metadata/name") == ocm_api::names::hub::MANAGED_CLUSTER_LEASE
             }
-            Some(kind) => [&CLUSTERS, &WORKS, &ADDONS].contains(&kind),
+            // Agents write Events, too, to the namespaces of their clusters, and which these are is not known yet.
+            Some(kind) => [&CLUSTERS, &WORKS, &ADDONS, &EVENTS].contains(&kind),
             None => false,
         };
         let slot = if is_of_agent { &mut self.of_agents } else { &mut self.own };
@@ -183,6 +184,19 @@ mod tests {
         assert_eq!(newest(&times).0, "2026-03-01T14:00:00Z");
         times.take(Some(&LEASES), &lease("kube-node-lease", "n1", "2026-03-01T12:00:00Z"));
         assert_eq!(newest(&times), ("2026-03-01T12:00:00Z".to_owned(), "renewTime of Lease kube-node-lease/n1"));
+        // Of an Event the API server's clock tells when it was made, and nothing else.
+        let metadata = json!({"namespace": "c1", "name": "e", "creationTimestamp": "2026-03-01T12:00:01Z"});
+        let of = |member: &str, value: Value| json!({"apiVersion": "v1", "kind": "Event", "metadata": metadata, member: value});
+        let late = json!("2026-03-01T13:00:00Z");
+        for member in ["firstTimestamp", "lastTimestamp", "eventTime"] {
+            times.take(Some(&EVENTS), &of(member, late.clone()));
+        }
+        times.take(Some(&EVENTS), &of("series", json!({"count": 2, "lastObservedTime": late})));
+        assert_eq!(newest(&times), ("2026-03-01T12:00:01Z".to_owned(), "creationTimestamp of Event c1/e"));
+        // Where nothing else tells the time, they do.
+        let mut times = Times::default();
+        times.take(Some(&EVENTS), &of("lastTimestamp", late));
+        assert_eq!(newest(&times), ("2026-03-01T13:00:00Z".to_owned(), "lastTimestamp of Event c1/e"));
     }
 
     #[test]
