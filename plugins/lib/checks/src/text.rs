@@ -56,6 +56,7 @@ pub(crate) fn port(url: &str) -> Option<u16> {
         Some((_, port)) => port.parse().ok(),
         None if scheme == "https" => Some(443),
         None if scheme == "http" => Some(80),
+        None if scheme == "socks5" => Some(1080),
         None => None,
     }
 }
@@ -118,7 +119,8 @@ mod tests {
             ("https://[::1]", Some(443)),
             ("https://user:word@Hub.example/path", Some(443)),
             ("http://proxy", Some(80)),
-            ("socks5://proxy", None),
+            ("socks5://proxy", Some(1080)),
+            ("a proxy whose address cannot be read", None),
             ("localhost:8443", None),
         ] {
             assert_eq!(port(url), wanted, "{url}");

@@ -1202,6 +1202,25 @@ fn what_waits_for_the_hub_is_not_blamed_on_the_way_there() {
 }
 
 #[test]
+fn network_policies_are_compared_with_the_port_of_the_proxy() {
+    let is_found = |proxy: &str, port: u16| {
+        let mut snapshot = healthy();
+        waiting(&mut snapshot, None);
+        bootstrap(&mut snapshot).proxy = Some(proxy.to_owned());
+        let (name, ports) = ("limit".to_owned(), vec![(port, port)]);
+        let limit = NetworkPolicyFacts { name, is_for_all: true, ports, ..NetworkPolicyFacts::default() };
+        agent(&mut snapshot).network_policies = Observed::Read(vec![limit]);
+        found(&snapshot, 2126).is_some()
+    };
+    // In the form in which the facts have it.
+    for (proxy, port) in [("http://proxy:3128", 3128), ("https://[fd00::1]", 443), ("socks5://proxy", 1080)] {
+        assert!(is_found(proxy, 6443), "{proxy}");
+        assert!(!is_found(proxy, port), "{proxy}");
+    }
+    assert!(!is_found("a proxy whose address cannot be read", 6443));
+}
+
+#[test]
 fn what_is_of_no_cluster_yet_is_not_called_left_behind() {
     let with = |created: &str, finalizers: &[&str]| {
         let mut snapshot = healthy();

@@ -120,6 +120,11 @@ impl Proxy {
         ProxyName { scheme, address: self.to_string(), origin: self.origin }
     }
 
+    /// Its URL without credentials: scheme, host, and the port if it names one.
+    pub fn url(&self) -> String {
+        format!("{}://{self}", self.address().scheme_str().unwrap_or_default())
+    }
+
     /// Host, without brackets, and port.
     pub(crate) fn host_and_port(&self) -> (&str, u16) {
         let address = self.address();

@@ -35,7 +35,7 @@ pub struct SecretFacts {
     pub cluster: Option<String>,
     /// The name that an agent noted of itself.
     pub agent: Option<String>,
-    /// Annotations of ours.
+    /// The annotations that checks read.
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -58,7 +58,7 @@ pub struct KubeconfigFacts {
     pub server: String,
     /// The authorities that vouch for it: DER. Empty: the system's.
     pub authorities: Vec<ByteString>,
-    /// The proxy on the way, without credentials.
+    /// The proxy on the way, to be shown: its URL without credentials, or that it cannot be read.
     pub proxy: Option<String>,
     /// What its token says of itself.
     pub token: Option<TokenFacts>,

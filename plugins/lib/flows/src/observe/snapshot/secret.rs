@@ -65,7 +65,7 @@ pub(super) fn facts(secret: &Secret, digests: &Digests) -> SecretFacts {
 fn kubeconfig(text: &str) -> Option<KubeconfigFacts> {
     let read = hub::parse(text)?;
     let proxy = read.hub.proxy.map(|url| match Proxy::parse(&url, Origin::Kubeconfig) {
-        Ok(proxy) => proxy.to_string(),
+        Ok(proxy) => proxy.url(),
         Err(_) => "a proxy whose address cannot be read".to_owned(),
     });
     Some(KubeconfigFacts {
@@ -105,6 +105,26 @@ mod tests {
     const GRPC: &str = "caData: ''\nkeepAliveConfig: {}\ntoken: canary-five\nurl: me:canary-six@hub.example:30090\n";
 
     #[test]
+    fn a_proxy_is_told_as_a_url_without_credentials() {
+        let of = |url: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster: {{server: 'https://hub:6443', proxy-url: \
+                 '{url}'}}\n"
+            );
+            kubeconfig(&text).unwrap().proxy
+        };
+        for (url, told) in [
+            ("http://me:canary@proxy:3128/path", "http://proxy:3128"),
+            ("https://proxy.example", "https://proxy.example"),
+            ("SOCKS5H://me:canary@[fd00::1]:1080", "socks5://[fd00::1]:1080"),
+            ("me:canary@proxy:3128", "a proxy whose address cannot be read"),
+        ] {
+            assert_eq!(of(url).as_deref(), Some(told), "{url}");
+        }
+        assert_eq!(of(""), None);
+    }
+
+    #[test]
     fn no_secret_is_among_the_facts() {
         let kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- name: c\n  cluster: {server: \
                           'https://me:canary-zero@hub:6443', proxy-url: 'http://someone:canary-one@proxy:3128'}\nusers:\n- name: u\n  \
@@ -126,7 +146,7 @@ mod tests {
         let kubeconfig = facts.kubeconfig.unwrap();
         let server = "https://[redacted]@hub:6443";
         assert_eq!((kubeconfig.server.as_str(), kubeconfig.token), (server, Some(TokenFacts::Opaque)));
-        assert!(kubeconfig.proxy.unwrap().contains("proxy:3128"));
+        assert_eq!(kubeconfig.proxy.as_deref(), Some("http://proxy:3128"));
         assert_eq!((facts.cluster.as_deref(), facts.keys["tls.key"].bytes), (Some("c1"), 12));
         // Equal values have equal digests, and only within one observation.
         let digest = |digests: &Digests| digests.of(b"canary-three");
