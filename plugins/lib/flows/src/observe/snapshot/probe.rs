@@ -22,6 +22,7 @@ use ocm_net::proxy::{Origin, Proxy, of_environment};
 use ocm_net::{Endpoint, VERSIONS, Vantage, Way, present_by};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::kinds::SECRETS;
 use crate::hub;
 use crate::in_cluster::InCluster;
 
@@ -59,11 +60,7 @@ pub async fn questions(
         let api: Api<Secret> = Api::namespaced(managed.client.clone(), &agent.namespace);
         // What cannot be read has been told already.
         let Ok(Some(secret)) = api.get_opt(secrets::BOOTSTRAP_HUB_KUBECONFIG).await else { continue };
-        let text = secret.data.as_ref().and_then(|data| data.get(secrets::KUBECONFIG_KEY));
-        let text = text.and_then(|text| String::from_utf8(text.0.clone()).ok());
-        let Some((entry, Some(AuthInfo { token: Some(token), .. }))) = text.as_deref().and_then(hub::entries) else {
-            continue;
-        };
+        let Some((entry, Some(AuthInfo { token: Some(token), .. }))) = entries(&secret) else { continue };
         // It may have changed since the facts were read.
         let server = agent.bootstrap.read().and_then(|secret| secret.as_ref()?.kubeconfig.as_ref());
         let is_known = server.zip(entry.server.as_ref()).is_some_and(|(known, server)| known.server == *server);
@@ -72,6 +69,12 @@ pub async fn questions(
         }
     }
     questions
+}
+
+/// The cluster and the user of the kubeconfig in a Secret.
+fn entries(secret: &Secret) -> Option<(ClusterEntry, Option<AuthInfo>)> {
+    let text = secret.data.as_ref()?.get(secrets::KUBECONFIG_KEY)?;
+    hub::entries(std::str::from_utf8(&text.0).ok()?)
 }
 
 /// Whether an agent's token may be sent to the address that the agent has, and whether that tells anything.
@@ -134,35 +137,76 @@ struct Dialled {
     credential: Credential,
     endpoint: Endpoint,
     authorities: Vec<Vec<u8>>,
+    /// The address of the server as facts have it; none: no kubeconfig names it.
+    of_kubeconfig: Option<String>,
 }
 
 impl Dialled {
     fn of_grpc(agent: &AgentSide, endpoint: Endpoint, grpc: &GrpcFacts) -> Self {
         let authorities = grpc.authorities.iter().map(|der| der.0.clone()).collect();
-        Self { klusterlet: agent.klusterlet.clone(), credential: Credential::Bootstrap, endpoint, authorities }
+        let klusterlet = agent.klusterlet.clone();
+        Self { klusterlet, credential: Credential::Bootstrap, endpoint, authorities, of_kubeconfig: None }
     }
 
     /// The server that an agent dials: by what it was let in with, or by what it registers with.
-    fn of(klusterlet: &Klusterlet, agent: &AgentSide, now: Timestamp) -> Option<(Self, Option<String>)> {
+    fn of(klusterlet: &Klusterlet, agent: &AgentSide, now: Timestamp) -> Option<Self> {
         let registers = is_registered(klusterlet, agent, now) != Some(true);
         let (secret, credential) = match registers {
             true => (agent.bootstrap.read()?.as_ref()?, Credential::Bootstrap),
             false => (agent.identity.read()?.as_ref()?, Credential::Identity),
         };
-        let (server, authorities, proxy) = match driver(klusterlet) {
+        let (server, authorities, of_kubeconfig) = match driver(klusterlet) {
             RegistrationAuthType::Grpc => {
                 let grpc = secret.grpc.as_ref()?;
                 (format!("https://{}", grpc.server), &grpc.authorities, None)
             }
             _ => {
                 let kubeconfig = secret.kubeconfig.as_ref()?;
-                (kubeconfig.server.clone(), &kubeconfig.authorities, kubeconfig.proxy.clone())
+                (kubeconfig.server.clone(), &kubeconfig.authorities, Some(kubeconfig.server.clone()))
             }
         };
         let endpoint = Endpoint::parse(&server, None).ok().filter(|endpoint| !endpoint.is_loopback())?;
         let authorities = authorities.iter().map(|der| der.0.clone()).collect();
-        Some((Self { klusterlet: agent.klusterlet.clone(), credential, endpoint, authorities }, proxy))
+        Some(Self { klusterlet: agent.klusterlet.clone(), credential, endpoint, authorities, of_kubeconfig })
     }
+
+    /// The URL of the proxy that the agent's kubeconfig names, which may hold a password; none: it names none. Facts tell it
+    /// only to be shown.
+    async fn proxy(&self, managed: &Cluster, agent: &AgentSide) -> Result<Option<String>, Trouble> {
+        let Some(server) = &self.of_kubeconfig else { return Ok(None) };
+        let (namespace, name) = (
+            agent.namespace.as_str(),
+            match self.credential {
+                Credential::Bootstrap => secrets::BOOTSTRAP_HUB_KUBECONFIG,
+                Credential::Identity => secrets::HUB_KUBECONFIG,
+            },
+        );
+        let api: Api<Secret> = Api::namespaced(managed.client.clone(), namespace);
+        let found = api.get_opt(name).await;
+        let found = found.map_err(|error| managed.explain(format_args!("read Secret {namespace}/{name}"), error));
+        let found = found.and_then(|secret| named_proxy(secret.as_ref(), server));
+        found.map_err(|failure| {
+            let failure = failure.context(format!("the way from Secret {namespace}/{name} is not known"));
+            Trouble::of(&failure, Some(SECRETS.rule("get", Some(namespace))))
+        })
+    }
+}
+
+/// The URL of the proxy that the kubeconfig in a Secret names, if the hub still is at the address that facts have.
+fn named_proxy(secret: Option<&Secret>, known: &str) -> Result<Option<String>, Failure> {
+    let entry = secret.and_then(entries).map(|(entry, _)| hub::way(entry));
+    match entry.filter(|entry| entry.server.as_deref().map(redact).as_deref() == Some(known)) {
+        Some(entry) => Ok(entry.proxy_url),
+        None => Err(Failure::other("it was changed while it was looked at")),
+    }
+}
+
+/// The proxy of a URL that an agent goes by, which may hold a password and is in no message.
+fn agents_proxy(url: &str) -> Result<Proxy, Trouble> {
+    Proxy::parse(url, Origin::Kubeconfig).map_err(|error| {
+        let text = "the proxy on the agent's way to the hub cannot be used";
+        Trouble::of(&Failure::new(Reason::Kubeconfig, text).because(error), None)
+    })
 }
 
 /// Looks at the way to the hub from pods beside the agents of the clusters that were asked about (none: of all). Agents that
@@ -195,39 +239,50 @@ async fn beside(
     managed: &Cluster,
     agent: &AgentSide,
     question: Option<Question>,
-    (dialled, proxy): (Dialled, Option<String>),
+    dialled: Dialled,
     looks: &InCluster,
     narrator: Arc<dyn Narrator>,
 ) -> Probe {
-    let place = match looks.start(managed, agent, narrator.as_ref()).await {
-        Ok(place) => place,
-        Err(trouble) => {
-            let server = redact(&dialled.endpoint.to_string());
-            let Dialled { klusterlet, credential, .. } = dialled;
-            let answer = Answer::NotAsked(trouble);
-            return Probe { klusterlet, credential, server, proxy, is_own_proxy: false, answer };
-        }
+    let (klusterlet, credential) = (dialled.klusterlet.clone(), dialled.credential);
+    let server = redact(&dialled.endpoint.to_string());
+    let asked = ask_beside(managed, agent, question, dialled, looks, narrator).await;
+    let (proxy, answer) = match asked {
+        Ok(probe) => return Probe { is_own_proxy: false, ..probe },
+        Err(trouble) => (None, Answer::NotAsked(trouble)),
     };
+    Probe { klusterlet, credential, server, proxy, is_own_proxy: false, answer }
+}
+
+/// Goes the way that the agent goes, or none: what is seen on another one says nothing of the agent.
+async fn ask_beside(
+    managed: &Cluster,
+    agent: &AgentSide,
+    question: Option<Question>,
+    dialled: Dialled,
+    looks: &InCluster,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Probe, Trouble> {
+    let named = match &question {
+        Some(question) => question.entry.proxy_url.clone().filter(|url| !url.is_empty()),
+        None => dialled.proxy(managed, agent).await?,
+    };
+    named.as_deref().map(agents_proxy).transpose()?;
+    let place = looks.start(managed, agent, narrator.as_ref()).await?;
     let variable = |name: &str| place.proxies.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let of_pod = |endpoint: &Endpoint| of_environment(variable, true, &endpoint.host, endpoint.port);
-    match question {
-        Some(mut question) => {
-            if question.entry.proxy_url.as_ref().is_none_or(String::is_empty) {
-                question.entry.proxy_url = of_pod(&dialled.endpoint);
-            }
-            Probe { is_own_proxy: false, ..probe(question, place.from, narrator).await }
+    let url = named.or_else(|| of_pod(&dialled.endpoint));
+    let proxy = url.as_deref().map(agents_proxy).transpose()?;
+    Ok(match question {
+        Some(Question { klusterlet, entry, token }) => {
+            let entry = ClusterEntry { proxy_url: url, ..entry };
+            probe(Question { klusterlet, entry, token }, place.from, narrator).await
         }
-        None => {
-            let proxy = proxy.or_else(|| of_pod(&dialled.endpoint));
-            let proxy = proxy.and_then(|proxy| Proxy::parse(&proxy, Origin::Kubeconfig).ok());
-            let probe = dial(dialled, Way::From(place.from, proxy)).await;
-            Probe { is_own_proxy: false, ..probe }
-        }
-    }
+        None => dial(dialled, Way::From(place.from, proxy)).await,
+    })
 }
 
 async fn dial(dialled: Dialled, way: Way) -> Probe {
-    let Dialled { klusterlet, credential, endpoint, authorities } = dialled;
+    let Dialled { klusterlet, credential, endpoint, authorities, .. } = dialled;
     let presented = present_by(&endpoint, &way, &VERSIONS, &authorities, REQUEST).await;
     let proxy = presented.as_ref().ok().and_then(|presented| presented.proxy.clone());
     let asked = presented.map_err(|error| error.failure(&endpoint)).and_then(|presented| {
@@ -252,6 +307,10 @@ async fn probe(question: Question, from: Vantage, narrator: Arc<dyn Narrator>) -
     // Of the agent's kubeconfig nothing counts but the way to its hub.
     let entry = hub::way(entry);
     let has_proxy = entry.proxy_url.is_some();
+    if let Some(Err(trouble)) = entry.proxy_url.as_deref().map(agents_proxy) {
+        let (credential, answer) = (Credential::Bootstrap, Answer::NotAsked(trouble));
+        return Probe { klusterlet, credential, server, proxy: None, is_own_proxy: false, answer };
+    }
     let user = AuthInfo { token: Some(token), ..AuthInfo::default() };
     let connection =
         Connection { request_timeout: Some(REQUEST), sends_once: true, role: Role::Hub, from, ..Connection::default() };
@@ -280,9 +339,43 @@ async fn probe(question: Question, from: Vantage, narrator: Arc<dyn Narrator>) -
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::ByteString;
     use ocm_checks::snapshot::{KubeconfigFacts, Observed, SecretFacts};
 
     use super::*;
+
+    fn kubeconfig(server: &str, proxy: &str) -> Secret {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster: {{server: '{server}', proxy-url: '{proxy}'}}\n"
+        );
+        let data = [(secrets::KUBECONFIG_KEY.to_owned(), ByteString(text.into_bytes()))].into();
+        Secret { data: Some(data), ..Secret::default() }
+    }
+
+    #[test]
+    fn a_proxy_is_dialled_as_the_secret_names_it() {
+        let of = |secret: &Secret| named_proxy(Some(secret), "https://hub:6443").map_err(|failure| failure.to_string());
+        let url = "http://me:canary@proxy:3128";
+        assert_eq!(of(&kubeconfig("https://hub:6443", url)).unwrap().as_deref(), Some(url));
+        let proxy = agents_proxy(url).unwrap();
+        assert_eq!((proxy.url().as_str(), proxy.to_string().as_str()), ("http://proxy:3128", "proxy:3128"));
+        assert_eq!(of(&kubeconfig("https://hub:6443", "")), Ok(None));
+        // What was changed meanwhile, or is gone, says nothing of the address that was looked at.
+        for secret in [kubeconfig("https://other:6443", url), Secret::default()] {
+            assert!(of(&secret).unwrap_err().contains("changed"));
+        }
+        assert!(named_proxy(None, "https://hub:6443").is_err());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_dialled_where_the_proxy_cannot_be_read() {
+        let (entry, _) = entries(&kubeconfig("https://192.0.2.1:6443", "me:canary@proxy:3128")).unwrap();
+        let question = Question { klusterlet: "k".to_owned(), entry, token: "canary".into() };
+        let asked = probe(question, Vantage::default(), Arc::new(ocm_core::Silent)).await;
+        assert!(matches!(asked.answer, Answer::NotAsked(_)), "{asked:?}");
+        let text = format!("{asked:?}");
+        assert!(text.contains("it is not a URL such as") && !text.contains("canary"), "{text}");
+    }
 
     fn agent(server: &str) -> AgentSide {
         let kubeconfig = KubeconfigFacts { server: server.to_owned(), ..KubeconfigFacts::default() };
