@@ -8,12 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_api::names::{labels, namespaces, secrets};
+use ocm_core::kubeconfig::HUB_UID;
 use ocm_core::{Failure, Reason};
 use serde_json::{Map, Value, json};
 
 use crate::kind::{
-    CLUSTERS, DEFINITIONS, KLUSTERLETS, Kind, LEASES, MANAGERS, MUTATING, NAMESPACES, PODS, READ_CERTIFICATES,
-    READ_SECRETS, REQUESTS, SECRETS, VALIDATING, WORKS,
+    CLUSTERS, CONFIG_MAPS, DEFINITIONS, KLUSTERLETS, Kind, LEASES, MANAGERS, MUTATING, NAMESPACES, PODS,
+    READ_CERTIFICATES, READ_SECRETS, REQUESTS, SECRETS, VALIDATING, WORKS,
 };
 use crate::layout::{LogName, Place};
 use crate::secret;
@@ -316,8 +317,10 @@ fn kind_of(object: &Value) -> Option<&'static Kind> {
 
 /// Takes away what nobody reads and what may be large or secret.
 fn slim(kind: &Kind, object: &mut Value) {
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    let (is_read, is_served) = (READ_SECRETS.contains(&name), READ_CERTIFICATES.contains(&name));
+    if *kind == SECRETS {
+        return slim_secret(object);
+    }
+    let is_bundle = object.pointer("/metadata/name").and_then(Value::as_str) == Some(secrets::CA_BUNDLE_CONFIGMAP);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         if *kind != LEASES {
             metadata.remove("managedFields");
@@ -327,13 +330,10 @@ fn slim(kind: &Kind, object: &mut Value) {
         }
     }
     let Some(members) = object.as_object_mut() else { return };
-    if *kind == SECRETS {
-        members.remove("stringData");
-        if is_served && let Some(data) = members.get_mut("data").and_then(Value::as_object_mut) {
-            data.retain(|key, _| key == secrets::TLS_CERT_KEY);
-        } else if !is_read {
-            members.remove("data");
-        }
+    if *kind == CONFIG_MAPS {
+        let keys: &[&str] = if is_bundle { &[secrets::CA_BUNDLE_KEY] } else { &[] };
+        retain(members.get_mut("data"), keys);
+        members.remove("binaryData");
     }
     // Works hold whatever they apply, pods what their environment is, and definitions are long.
     let kept: &[&str] = match kind {
@@ -342,16 +342,38 @@ fn slim(kind: &Kind, object: &mut Value) {
         kind if *kind == DEFINITIONS => &[],
         _ => return,
     };
-    if let Some(Value::Object(spec)) = members.get_mut("spec") {
-        let all = std::mem::take(spec);
-        *spec = all.into_iter().filter(|(name, _)| kept.contains(&name.as_str())).collect::<Map<_, _>>();
+    retain(members.get_mut("spec"), kept);
+}
+
+/// Takes away what nobody reads of a Secret.
+fn slim_secret(secret: &mut Value) {
+    let name = secret.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let (is_read, is_served) = (READ_SECRETS.contains(&name), READ_CERTIFICATES.contains(&name));
+    retain(Some(secret), &["apiVersion", "kind", "metadata", "type", "data"]);
+    let metadata = &["name", "namespace", "uid", "resourceVersion", "creationTimestamp", "annotations"];
+    retain(secret.get_mut("metadata"), metadata);
+    let annotations: &[&str] = if is_read { &[HUB_UID] } else { &[] };
+    retain(secret.pointer_mut("/metadata/annotations"), annotations);
+    if !is_read {
+        let keys: &[&str] = if is_served { &[secrets::TLS_CERT_KEY] } else { &[] };
+        retain(secret.get_mut("data"), keys);
     }
+}
+
+/// Takes away all members of an object but these, and whatever stands in its place.
+fn retain(object: Option<&mut Value>, kept: &[&str]) {
+    let Some(object) = object else { return };
+    *object = match object.take() {
+        Value::Object(all) => {
+            all.into_iter().filter(|(name, _)| kept.contains(&name.as_str())).collect::<Map<_, _>>().into()
+        }
+        _ => Value::Null,
+    };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::CONFIG_MAPS;
 
     fn lease(namespace: &str, name: &str) -> Value {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": namespace, "name": name}})
@@ -483,6 +505,30 @@ mod tests {
             let store = plain(documents);
             assert!(store.get(&SECRETS, Some("n"), "bootstrap-hub-kubeconfig").unwrap().is_some());
         }
+    }
+
+    #[test]
+    fn of_secrets_and_config_maps_nothing_is_kept_that_nobody_reads() {
+        let object = |kind: &str, name: &str, data: Value| {
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "n", "name": name, "labels": {"a": "canary"},
+                "annotations": {"kubectl-ocm/hub-uid": "u1", "kubectl-ocm/other": "canary", "other": "canary"}},
+                "data": data, "binaryData": {"a": "canary"}, "other": "canary"})
+        };
+        let kept = |kind: &'static Kind, name: &str, data: Value| {
+            let store = plain([object(kind.name, name, data)]);
+            store.of(kind, None).next().map(|(_, object)| object.clone()).unwrap()
+        };
+        let value = json!({"a": "canary"});
+        let secret = kept(&SECRETS, "bootstrap-hub-kubeconfig", json!({"kubeconfig": "eA=="}));
+        assert_eq!(secret["metadata"]["annotations"], json!({"kubectl-ocm/hub-uid": "u1"}));
+        assert!(secret["data"]["kubeconfig"] == "eA==" && !secret.to_string().contains("canary"), "{secret}");
+        for data in [value.clone(), json!(["canary"]), json!("canary")] {
+            let secret = kept(&SECRETS, "other", data);
+            assert!(!secret.to_string().contains("canary") && !secret.to_string().contains("u1"), "{secret}");
+        }
+        let bundle = kept(&CONFIG_MAPS, "ca-bundle-configmap", json!({"ca-bundle.crt": "PEM", "a": "canary"}));
+        assert_eq!((&bundle["data"], bundle.get("binaryData")), (&json!({"ca-bundle.crt": "PEM"}), None));
+        assert_eq!(kept(&CONFIG_MAPS, "other", value)["data"], json!({}));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::names::secrets;
 use ocm_checks::snapshot::{GrpcFacts, KeyFacts, KubeconfigFacts, SecretFacts, TokenFacts};
+use ocm_core::kubeconfig::HUB_UID;
 use ocm_core::redact::redact;
 use ocm_core::{certificate, token};
 use ocm_net::proxy::{Origin, Proxy};
@@ -12,7 +13,7 @@ use ring::hmac;
 use ring::rand::SystemRandom;
 use secrecy::ExposeSecret;
 
-use super::facts::version;
+use super::facts::{annotations_of, version};
 use crate::hub;
 use crate::tls::{GrpcConfig, grpc_config};
 
@@ -42,7 +43,7 @@ pub(super) fn facts(secret: &Secret, digests: &Digests) -> SecretFacts {
         let chain = certificate::from_pem(&value.0).ok()?;
         Some((key.clone(), chain.into_iter().map(ByteString).collect()))
     });
-    let annotations = secret.metadata.annotations.clone().unwrap_or_default();
+    let annotations = annotations_of(&mut secret.metadata.clone(), &[HUB_UID]);
     SecretFacts {
         namespace: secret.metadata.namespace.clone().unwrap_or_default(),
         name: secret.metadata.name.clone().unwrap_or_default(),
@@ -58,7 +59,7 @@ pub(super) fn facts(secret: &Secret, digests: &Digests) -> SecretFacts {
         kubeconfig: text(secrets::KUBECONFIG_KEY).and_then(|text| kubeconfig(&text)),
         cluster: text(secrets::CLUSTER_NAME_KEY).filter(|name| !name.is_empty()),
         agent: text(secrets::AGENT_NAME_KEY).filter(|name| !name.is_empty()),
-        annotations: annotations.into_iter().filter(|(key, _)| key.starts_with("kubectl-ocm/")).collect(),
+        annotations: annotations.unwrap_or_default(),
     }
 }
 
@@ -136,11 +137,17 @@ mod tests {
                 .map(|(key, value)| (key.to_owned(), bytes(value)))
                 .into(),
         );
-        secret.metadata.annotations = Some([("other/annotation".to_owned(), "canary-four".to_owned())].into());
+        let annotations = [
+            ("other/annotation", "canary-four"),
+            ("kubectl-ocm/other", "canary-seven"),
+            (HUB_UID, "of https://me:canary@u"),
+        ];
+        secret.metadata.annotations = Some(annotations.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
         let digests = Digests::new();
         let facts = facts(&secret, &digests);
         let text = serde_json::to_string(&facts).unwrap();
         assert!(!text.contains("canary"), "{text}");
+        assert_eq!(facts.annotations, [(HUB_UID.to_owned(), "of https://[redacted]@u".to_owned())].into());
         let grpc = facts.grpc.unwrap();
         assert!(grpc.server.ends_with("hub.example:30090") && grpc.token == Some(TokenFacts::Opaque), "{grpc:?}");
         let kubeconfig = facts.kubeconfig.unwrap();
