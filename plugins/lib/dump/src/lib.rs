@@ -17,6 +17,7 @@ mod layout;
 mod open;
 mod query;
 mod read;
+mod room;
 mod secret;
 mod server;
 mod store;

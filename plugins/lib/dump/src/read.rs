@@ -13,9 +13,10 @@ use ocm_kube::Cluster;
 use ocm_net::Way;
 use tar::{Archive, EntryType, PaxExtensions};
 
-use crate::document::documents;
+use crate::document::{Unread, documents};
 use crate::layout::{Place, place};
 use crate::open::{Content, Input, LARGEST, Side, too_large};
+use crate::room::ROOM;
 use crate::server::Server;
 use crate::store::Store;
 use crate::times::Seen;
@@ -144,9 +145,11 @@ impl Sides {
 fn sides(inputs: Vec<Input>) -> Result<Sides, Failure> {
     let mut sides = Sides::default();
     let mut open = Vec::new();
+    let mut kept = 0;
     for input in inputs {
         let given = input.side;
-        let dump = load(input, &mut sides.notes)?;
+        let dump = load(input, kept, &mut sides.notes)?;
+        kept += dump.store.room();
         let side = match (given, dump.store.is_hub(), dump.store.is_managed()) {
             (Some(side), ..) => Some(side),
             // A hub may manage itself, or other clusters for which it runs agents.
@@ -189,20 +192,21 @@ fn sides(inputs: Vec<Input>) -> Result<Sides, Failure> {
     Ok(sides)
 }
 
-/// Reads one dump.
-fn load(input: Input, notes: &mut Vec<Hint>) -> Result<Named, Failure> {
+/// Reads one dump, beside others that take so many bytes of memory.
+fn load(input: Input, others: usize, notes: &mut Vec<Hint>) -> Result<Named, Failure> {
     let Input { name, content, .. } = input;
-    let mut tree = Tree { name: name.clone(), ..Tree::default() };
+    let mut tree = Tree { name: name.clone(), kept: others, ..Tree::default() };
     match content {
         Content::Text(text) => {
             let mut store = Store::default();
-            let found = documents(&text).map(|documents| {
+            let found = documents(&text, tree.left()).map(|documents| {
                 documents.into_iter().map(|document| store.add(document, &Place::Plain)).sum::<usize>()
             });
             let why = match found {
                 Ok(0) if store.len() == 0 && !store.is_hub() => "there is no object in it".to_owned(),
                 Ok(_) => return Ok(Named { name, store }),
-                Err(why) => why,
+                Err(why @ Unread::NoRoom) => return Err(tree.failure(why)),
+                Err(Unread::Form(why)) => why,
             };
             return Err(Failure::usage(format!(
                 "{name} is neither a bundle of kubectl ocm troubleshoot nor a dump of objects"
@@ -227,6 +231,8 @@ struct Tree {
     read: u64,
     /// How many objects are kept.
     objects: usize,
+    /// How much memory these take, and those of the other dumps: bytes.
+    kept: usize,
     links: usize,
     unreadable: usize,
     /// Which was the first that could not be read, and why.
@@ -236,6 +242,11 @@ struct Tree {
 impl Tree {
     fn failure(&self, why: impl std::fmt::Display) -> Failure {
         Failure::usage(format!("cannot read {}", self.name)).because(why)
+    }
+
+    /// How much memory what is read next may take: bytes.
+    fn left(&self) -> usize {
+        ROOM.saturating_sub(self.kept)
     }
 
     /// Counts a file.
@@ -338,7 +349,7 @@ impl Tree {
         let root = parts[..root].join("/");
         if let Place::Log(name) = place {
             let text = end(reader).map_err(|error| self.failure(format!("{path}: {error}")))?;
-            self.takes(text.len())?;
+            self.takes(path.len() + text.len())?;
             self.store(root).add_log(name, text);
             return Ok(());
         }
@@ -348,21 +359,25 @@ impl Tree {
             self.unread(&path, &too_large());
             return Ok(());
         }
-        self.takes(text.len())?;
+        // Where objects stand is kept, too.
+        self.takes(path.len() + text.len())?;
         if place == Place::Timestamp {
             self.store(root).times.take_timestamp(&String::from_utf8_lossy(&text));
             return Ok(());
         }
-        match documents(&text) {
+        match documents(&text, self.left()) {
             Ok(documents) => {
                 let store = self.store(root);
-                let before = store.len();
+                let (objects, room) = (store.len(), store.room());
                 for document in documents {
                     store.add(document, &place);
                 }
-                self.objects += store.len().saturating_sub(before);
+                let (more, now) = (store.len().saturating_sub(objects), store.room());
+                self.objects += more;
+                self.kept = (self.kept + now).saturating_sub(room);
             }
-            Err(why) => self.unread(&path, &why),
+            Err(why @ Unread::NoRoom) => return Err(self.failure(format!("{path}: {why}"))),
+            Err(Unread::Form(why)) => self.unread(&path, &why),
         }
         if self.objects > OBJECTS {
             return Err(self.failure(format!("it has more than {OBJECTS} objects")));
@@ -594,6 +609,29 @@ mod tests {
             assert!(store.knows(&CLUSTERS, None));
             assert_eq!(store.times.newest().unwrap().place, "the log of n/p");
         }
+    }
+
+    #[test]
+    fn all_files_of_all_dumps_share_one_bound_of_memory() {
+        let files = Files::new(&[("hub", HUB), ("mg/hub.yaml", HUB), ("mg/more.yaml", &HUB.replace("c1", "c2"))]);
+        let load = |name: &str, others: usize| load(open(None, &files.path(name)).unwrap(), others, &mut Vec::new());
+        let kept = load("mg", 0).unwrap().store.room();
+        assert!(kept > 0 && load("hub", 0).unwrap().store.room() < kept);
+        // Reading a list takes more than is kept of it.
+        assert!(load("mg", ROOM - 2 * kept).is_ok());
+        for name in ["mg", "hub"] {
+            let why = load(name, ROOM - kept / 2).err().unwrap();
+            assert!(why.causes.concat().contains("take more than 1 GiB of memory together"), "{name}: {why}");
+        }
+        let mut tree = Tree::default();
+        for (number, text) in [HUB, &HUB.replace("c1", "c2"), HUB].into_iter().enumerate() {
+            tree.file(&[&format!("{number}.yaml")], (Place::Plain, 0), &mut text.as_bytes()).unwrap();
+        }
+        assert_eq!((tree.kept, tree.objects), (kept, 2), "what replaces another takes its place");
+        // Names of folders are kept as long as what is in them.
+        let mut tree = Tree { read: READ - 100, ..Tree::default() };
+        let long = "x".repeat(100);
+        assert!(tree.file(&[&long, "a.yaml"], (Place::Plain, 1), &mut &b""[..]).is_err());
     }
 
     #[test]

@@ -17,11 +17,15 @@ use crate::kind::{
     READ_CERTIFICATES, READ_SECRETS, REQUESTS, SECRETS, VALIDATING, WORKS,
 };
 use crate::layout::{LogName, Place};
+use crate::room::room;
 use crate::secret;
 use crate::times::Times;
 
 /// Namespace, empty for kinds that are in none, and name.
 type Key = (String, String);
+
+/// How long version and kind of a list may be together: bytes. Kubernetes has no longer ones: a group is the name of a domain.
+const LONGEST: usize = 253 + 63 + 63 + 1;
 
 /// Where all objects of a kind are there.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +38,8 @@ struct Scope {
 #[derive(Default)]
 pub(crate) struct Store {
     objects: BTreeMap<&'static Kind, BTreeMap<Key, Value>>,
+    /// How much memory these take: bytes.
+    room: usize,
     scopes: BTreeMap<&'static Kind, Scope>,
     /// The folders of a must-gather that hold objects of a kind one by one, by namespace.
     folders: BTreeMap<&'static Kind, BTreeSet<Option<String>>>,
@@ -54,6 +60,8 @@ impl Store {
             let version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
             (version.to_owned(), name.to_owned())
         });
+        // Each of its objects gets a copy.
+        let typed = typed.filter(|(version, name)| version.len() + name.len() <= LONGEST);
         let is_page =
             document.pointer("/metadata/continue").and_then(Value::as_str).is_some_and(|token| !token.is_empty());
         match document.get_mut("items").map(Value::take) {
@@ -155,7 +163,9 @@ impl Store {
                 self.withheld.insert(key.clone())
             };
         }
-        of_kind.insert(key, object);
+        self.room += room(&object);
+        let replaced = of_kind.insert(key, object);
+        self.room = self.room.saturating_sub(replaced.as_ref().map_or(0, room));
     }
 
     /// Takes the last lines of a log; each begins with a time.
@@ -214,6 +224,11 @@ impl Store {
     /// How many objects there are.
     pub(crate) fn len(&self) -> usize {
         self.objects.values().map(BTreeMap::len).sum()
+    }
+
+    /// How much memory the objects take: bytes.
+    pub(crate) fn room(&self) -> usize {
+        self.room
     }
 
     /// Whether it shows a hub.
@@ -529,6 +544,14 @@ mod tests {
         let bundle = kept(&CONFIG_MAPS, "ca-bundle-configmap", json!({"ca-bundle.crt": "PEM", "a": "canary"}));
         assert_eq!((&bundle["data"], bundle.get("binaryData")), (&json!({"ca-bundle.crt": "PEM"}), None));
         assert_eq!(kept(&CONFIG_MAPS, "other", value)["data"], json!({}));
+    }
+
+    #[test]
+    fn a_long_name_of_a_list_is_not_copied_to_its_objects() {
+        let list = |version: &str| json!({"apiVersion": version, "kind": "LeaseList", "items": [{"metadata": {"namespace": "n", "name": "l"}}]});
+        let version = format!("coordination.k8s.io/{}", "v".repeat(1000));
+        assert_eq!(plain([list(&version)]).len(), 0);
+        assert_eq!(plain([list("coordination.k8s.io/v1")]).len(), 1);
     }
 
     #[test]
