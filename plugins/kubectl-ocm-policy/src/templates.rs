@@ -21,7 +21,7 @@ const RUST: &[Template] = files![
     "README.md" = "sdk/templates/rust/README.md",
     "request.yaml" = "sdk/templates/common/request.yaml",
     "src/lib.rs" = "sdk/templates/rust/src/lib.rs",
-    "tests.yaml" = "sdk/templates/common/tests.yaml",
+    "tests.yaml" = "sdk/templates/rust/tests.yaml",
     // The SDK, the contract and the rules are on no registry.
     "sdk/Cargo.toml" = "sdk/templates/rust/sdk/Cargo.toml",
     "sdk/src/build.rs" = "sdk/src/build.rs",

@@ -57,7 +57,7 @@ fn make(cli: &Cli, language: &str, kind: &str) {
     let built = told(cli, 0, &["build", "only-prod"]);
     assert!(built.starts_with(&format!("{MODULE}  ")), "{built}");
     let tested = told(cli, 0, &["test", "only-prod"]);
-    assert!(tested.ends_with("\n4 passed, 0 failed; 1 of 1 reason codes covered\n"), "{tested}");
+    assert!(tested.ends_with("\n7 passed, 0 failed; 1 of 1 reason codes covered\n"), "{tested}");
 
     let seen = json(cli, 0, &["inspect", MODULE]);
     assert_eq!(
@@ -69,6 +69,18 @@ fn make(cli: &Cli, language: &str, kind: &str) {
     assert_eq!(answer(&allowed), ("allow", None), "{allowed}");
     let denied = json(cli, 3, &["run", MODULE, "--settings", r#"{"prefixes":["dev-"]}"#, "-f", REQUEST]);
     assert_eq!(answer(&denied), ("deny", Some("NamePrefix")), "{denied}");
+    // Whatever is no settings of the policy lets in nobody.
+    for wrong in [
+        r#"{"prefix":["prod-"]}"#,
+        r#"{"prefixes":"prod-"}"#,
+        r#"{"prefixes":{"prod-":"prod-"}}"#,
+        r#"{"prefixes":null}"#,
+        r#"{"prefixes":[1]}"#,
+        r#"{"prefixes":["dev-",""]}"#,
+    ] {
+        let run = json(cli, 1, &["run", MODULE, "--settings", wrong, "-f", REQUEST]);
+        assert_eq!(answer(&run), ("error", None), "{wrong}: {run}");
+    }
     let measured = json(cli, 0, &["bench", MODULE, "-f", REQUEST, "--seconds", "1"]);
     let answers = measured["answers"].as_object().expect("there are answers");
     assert!(answers.len() == 1 && answers["allow"].as_u64() > Some(0), "{measured}");

@@ -43,7 +43,8 @@ pub struct Manifest {
     /// Every code that its reasons may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<ReasonDoc>,
-    /// JSON Schema of its settings.
+    /// JSON Schema of its settings, for people. The policy itself refuses settings that it does not take: nothing else holds them
+    /// against it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings_schema: Option<Value>,
     /// What it needs to run; the administrator's ceiling stands above it.

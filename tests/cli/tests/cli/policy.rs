@@ -330,7 +330,7 @@ fn from_nothing_to_a_measured_policy() {
     assert_eq!(built.exit, 0, "{built}");
     let tested = policy(&cli, &["test", "only-prod"]);
     assert_eq!(tested.exit, 0, "{tested}");
-    assert!(tested.stdout.ends_with("4 passed, 0 failed; 1 of 1 reason codes covered\n"), "{tested}");
+    assert!(tested.stdout.ends_with("7 passed, 0 failed; 1 of 1 reason codes covered\n"), "{tested}");
     let module = "only-prod/only-prod.wasm";
     let measured = policy(&cli, &["bench", module, "-f", "only-prod/request.yaml", "--seconds", "1", "-o", "json"]);
     assert_eq!(measured.exit, 0, "{measured}");

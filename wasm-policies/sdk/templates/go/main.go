@@ -5,7 +5,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -21,7 +23,7 @@ type request struct {
 		Name   string            `json:"name"`
 		Labels map[string]string `json:"labels"`
 	} `json:"cluster"`
-	Settings settings `json:"settings"`
+	Settings json.RawMessage `json:"settings"`
 }
 
 type reason struct {
@@ -42,15 +44,34 @@ const manifest = `{
   "description": "Lets in clusters whose names begin as they must",
   "operations": ["create", "accept", "join"],
   "reasons": [{"code": "NamePrefix", "description": "The name does not begin as it must"}],
-  "settingsSchema": {"type": "object", "properties": {
-    "prefixes": {"type": "array", "items": {"type": "string"}, "description": "What a name may begin with; nothing: anything"}}}
+  "settingsSchema": {"type": "object", "additionalProperties": false, "properties": {
+    "prefixes": {"type": "array", "items": {"type": "string", "minLength": 1},
+                 "description": "What a name may begin with; nothing: anything"}}}
 }`
 
-func decide(asked request) decision {
+// Nothing else looks whether settings are what the schema says: a misspelt one must end in an error, not let every name in.
+func configure(given json.RawMessage) ([]string, error) {
+	read := &settings{Prefixes: []string{}}
+	decoder := json.NewDecoder(bytes.NewReader(given))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&read); err != nil {
+		return nil, err
+	}
+	if read == nil || read.Prefixes == nil {
+		return nil, errors.New("null is neither settings nor a list of prefixes")
+	}
+	for _, prefix := range read.Prefixes {
+		if prefix == "" {
+			return nil, errors.New("prefixes: an empty prefix fits every name; leave prefixes out instead")
+		}
+	}
+	return read.Prefixes, nil
+}
+
+func decide(asked request, prefixes []string) decision {
 	if asked.Cluster == nil {
 		return decision{Verdict: "no-opinion"}
 	}
-	prefixes := asked.Settings.Prefixes
 	if len(prefixes) == 0 {
 		return decision{Verdict: "allow"}
 	}
@@ -73,7 +94,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "the request cannot be read:", err)
 		os.Exit(1)
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(decide(asked)); err != nil {
+	prefixes, err := configure(asked.Settings)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the settings cannot be used:", err)
+		os.Exit(1)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(decide(asked, prefixes)); err != nil {
 		os.Exit(1)
 	}
 }

@@ -1,12 +1,24 @@
 # Clusters are let in under names that begin as they must.
 #
 # input is a request of the contract, data.settings are the settings. decision is a decision of the contract; where it
-# is undefined, the policy has no opinion. What may be answered stands in docs/policies/contract.md of kubectl-ocm.
+# is undefined, that is an error, and an error lets nobody in. What may be answered stands in docs/policies/contract.md of
+# kubectl-ocm.
 package policy
 
-default prefixes := []
+prefixes := object.get(data.settings, "prefixes", [])
 
-prefixes := data.settings.prefixes
+# Nothing else looks whether settings are what the schema says: where one is misspelt, no rule may be left that lets in.
+configured if {
+	is_object(data.settings)
+	every name, _ in data.settings {
+		name == "prefixes"
+	}
+	is_array(prefixes)
+	every prefix in prefixes {
+		is_string(prefix)
+		prefix != ""
+	}
+}
 
 fits if count(prefixes) == 0
 
@@ -15,7 +27,14 @@ fits if {
 	startswith(input.cluster.name, prefix)
 }
 
+# No default: it would hide that the settings cannot be used.
+decision := {"verdict": "no-opinion"} if {
+	configured
+	not input.cluster
+}
+
 decision := {"verdict": "allow"} if {
+	configured
 	input.cluster
 	fits
 }
@@ -28,6 +47,7 @@ decision := {
 		"field": "metadata.name",
 	}],
 } if {
+	configured
 	input.cluster
 	not fits
 }

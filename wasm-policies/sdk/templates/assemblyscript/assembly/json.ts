@@ -2,6 +2,9 @@
 
 export class Json {
   isNull: bool = false;
+  isObject: bool = false;
+  isList: bool = false;
+  isText: bool = false;
   // Of strings their content, of numbers and booleans how they are written.
   text: string = "";
   items: Array<Json> = new Array<Json>();
@@ -55,6 +58,8 @@ class Reader {
     const code = this.peek();
     const value = new Json();
     if (code == 0x7b || code == 0x5b) {
+      value.isObject = code == 0x7b;
+      value.isList = code == 0x5b;
       const end = code + 2;
       this.at++;
       this.space();
@@ -71,6 +76,7 @@ class Reader {
       }
       this.at++;
     } else if (code == 0x22) {
+      value.isText = true;
       value.text = this.string();
     } else {
       const from = this.at;

@@ -26,7 +26,7 @@ impl Policy for NamePrefix {
             .gives("NamePrefix", "The name does not begin as it must")
             .settings_schema(
                 r#"{"type": "object", "additionalProperties": false, "properties": {
-                    "prefixes": {"type": "array", "items": {"type": "string"},
+                    "prefixes": {"type": "array", "items": {"type": "string", "minLength": 1},
                                  "description": "What a name may begin with; nothing: anything"}}}"#,
             )
     }
