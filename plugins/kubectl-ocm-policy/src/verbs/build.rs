@@ -134,8 +134,17 @@ fn annotated(dir: &Path, module: Vec<u8>) -> Result<Vec<u8>, Failure> {
     }
     let bad = |why: String| Failure::usage(format!("{} is no manifest", file.display())).because(why);
     let value = files::value(&files::text(&file, "the manifest")?).map_err(bad)?;
-    serde_json::from_value::<Manifest>(value.clone()).map_err(|error| bad(error.to_string()))?;
+    must_be_manifest(&value).map_err(bad)?;
     Ok(annotate(&module, "ocm-policy-manifest", value.to_string().as_bytes()))
+}
+
+/// Refuses what is no manifest, and members that none has: people write it, and a misspelt one would ask for nothing. Modules may
+/// have been built for a later contract, so whoever reads one passes over what is not known.
+fn must_be_manifest(value: &Value) -> Result<(), String> {
+    let mut unknown = Vec::new();
+    serde_ignored::deserialize::<_, _, Manifest>(value, |member| unknown.push(member.to_string()))
+        .map_err(|error| error.to_string())?;
+    if unknown.is_empty() { Ok(()) } else { Err(format!("a manifest has no member {}", unknown.join(", "))) }
 }
 
 /// The test cases of a project.
@@ -241,6 +250,25 @@ mod tests {
     use ocm_core::Exit;
 
     use super::*;
+
+    #[test]
+    fn a_misspelt_member_of_a_manifest_is_told_and_not_passed_over() {
+        let read = |members: &str| {
+            let needed = "contract: ocm:policy@0.1.0\nname: p\nversion: 0.1.0\noperations: [create]\n";
+            must_be_manifest(&files::value(&format!("{needed}{members}")).unwrap())
+        };
+        let right = "wantsObject: false\nevidence: []\nlimits: {fuel: null}\nsettingsSchema: {type: object, own: {}}\n";
+        assert_eq!(read(right), Ok(()));
+        for (members, name) in [
+            ("wantObject: true", "wantObject"),
+            ("evidences: [{name: c, source: {kind: clusters}, fields: [/metadata/name]}]", "evidences"),
+            ("limits: {fule: 1}", "limits.fule"),
+            ("reasons: [{code: A, description: d, descripton: d}]", "reasons.0.descripton"),
+        ] {
+            assert_eq!(read(members), Err(format!("a manifest has no member {name}")));
+        }
+        assert!(read("reasons: [{code: A}]").unwrap_err().contains("description"));
+    }
 
     #[test]
     fn settings_are_those_of_test_cases_that_can_be_read() {
