@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_api::ManagedCluster;
-use ocm_api::registration::{RegistrationIntent, RegistrationStatus, RegistrationVerdict};
+use ocm_api::registration::{RegistrationIntent, RegistrationKey, RegistrationStatus, RegistrationVerdict};
 use ocm_core::accept::{Chosen, Options, decide};
 use ocm_core::csr::{Request, State};
 use ocm_policy_abi::{EvidenceSource, Operation};
@@ -27,6 +27,9 @@ use crate::step::{Judged, Ruled, judged, ruled};
 const OLDEST: Duration = Duration::from_secs(60);
 /// A name that was used is looked at again after this time at the latest.
 const TOMBSTONE: Duration = Duration::from_hours(6);
+/// What was written has arrived within this time, or nobody can tell when it will: its watch may have been refused, or the hub
+/// have gone back to an earlier state.
+const ARRIVES: Duration = Duration::from_secs(30);
 
 /// A cluster and the request that it is to join with.
 struct Subject<'s> {
@@ -39,8 +42,40 @@ struct Subject<'s> {
     accept: bool,
 }
 
+/// How often one question was answered with hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Attempts {
+    /// The UIDs of the cluster and of its certificate request.
+    about: (Option<String>, Option<String>),
+    number: u32,
+}
+
+impl Attempts {
+    /// How often it was about these.
+    fn about(&self, about: &(Option<String>, Option<String>)) -> u32 {
+        if self.about == *about { self.number } else { 0 }
+    }
+
+    /// The same after one more hold about these.
+    fn held(&self, about: (Option<String>, Option<String>)) -> Self {
+        Self { number: self.about(&about).saturating_add(1), about }
+    }
+}
+
+impl Subject<'_> {
+    /// What the question is about: another cluster of the name, or another request, is another one.
+    fn about(&self) -> (Option<String>, Option<String>) {
+        (uid(self.cluster), self.asked.request.uid.clone())
+    }
+}
+
+/// The keys that requests of these were granted. Whoever has one of them keeps it whatever becomes of the cluster.
+fn granted(snapshot: &Snapshot, options: &Options, now: Timestamp) -> Vec<RegistrationKey> {
+    status::keys(&snapshot.name, snapshot.asked.iter().map(|asked| &asked.request), now, &options.settings)
+}
+
 impl Joins {
-    fn attempts(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+    fn attempts(&self) -> MutexGuard<'_, HashMap<String, Attempts>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,12 +190,14 @@ impl Joins {
         let Some(newest) = asks.max_by_key(|asked| asked.request.created) else {
             return Ok(Next::Rest);
         };
+        let now = self.clock.now();
         let new = RegistrationStatus {
             verdict: RegistrationVerdict::Hold,
             // While keys of an earlier cluster may be used, the name is that one's.
             cluster_uid: before.cluster_uid.clone().filter(|_| !before.keys.is_empty()).or_else(|| uid(cluster)),
             requester: Some(status::requester(&newest.request)),
             request: Some(status::request(&newest.request)),
+            keys: status::merged(&before.keys, granted(snapshot, &Options::default(), now), now),
             intent: None,
             decision: None,
             approved_by: Vec::new(),
@@ -182,8 +219,7 @@ impl Joins {
     ) -> Result<Next, Failed> {
         let accepted = cluster.spec.hub_accepts_client.unwrap_or_default();
         let now = self.clock.now();
-        let requests = snapshot.asked.iter().map(|asked| &asked.request);
-        let granted = status::keys(&snapshot.name, requests, now, &options.settings);
+        let granted = granted(snapshot, options, now);
         let is_known = before != RegistrationStatus::default();
         if !accepted || (granted.is_empty() && !is_known) {
             return Ok(Next::Rest);
@@ -216,7 +252,11 @@ impl Joins {
         let name = &snapshot.name;
         self.forget(name);
         let now = self.clock.now();
+        self.attempts().remove(name);
         let Some(before) = self.written_of_removed(name, now) else { return Ok(Next::Rest) };
+        // What was approved and then not accepted may not be noted yet.
+        let keys = status::merged(&before.keys, granted(snapshot, &Options::default(), now), now);
+        let before = RegistrationStatus { keys, ..before };
         let Some(end) = status::last_end(&before.keys, now) else {
             self.registrations.delete(&self.effects, name).await?;
             return Ok(Next::Rest);
@@ -265,7 +305,7 @@ impl Joins {
             cluster_uid: uid(subject.cluster),
             requester: Some(status::requester(request)),
             request: Some(status::request(request)),
-            keys: status::merged(&before.keys, Vec::new(), now),
+            keys: status::merged(&before.keys, granted(subject.snapshot, options, now), now),
             intent: None,
             approved_by: Vec::new(),
             decision: Some(said.decision(now)),
@@ -277,7 +317,11 @@ impl Joins {
             Judged::Carry(policies) => policies,
             Judged::Wait { waiting, again } => {
                 let new = waiting.noted_in(new);
-                *self.attempts().entry(name.clone()).or_default() += 1;
+                if new.verdict == RegistrationVerdict::Hold {
+                    let mut attempts = self.attempts();
+                    let known = attempts.entry(name.clone()).or_default();
+                    *known = known.held(subject.about());
+                }
                 self.tell(subject.cluster, &before, &new, new.verdict.clone().as_str()).await;
                 self.registrations.write(&self.effects, name, new).await?;
                 let again = again.map_or(LONGEST, |seconds| Duration::from_secs(seconds.max(1).into()));
@@ -318,8 +362,8 @@ impl Joins {
         if subject.accept {
             let has_spec = subject.object.get("spec").is_some_and(Value::is_object);
             let accepted = self.effects.accept(subject.cluster, has_spec, &said.answer.patch).await;
-            if matches!(accepted, Err(Failed::Late)) {
-                // It may have been accepted all the same, and then it counts for those who come after it.
+            if matches!(accepted, Err(Failed::Late | Failed::Refused(_))) {
+                // A server that failed has perhaps stored it before. It may have been accepted all the same, and then it counts for those who come after it.
                 let version = self.effects.version(name).await?;
                 self.until_seen(&[(EvidenceSource::Clusters, version)]).await?;
             }
@@ -334,8 +378,14 @@ impl Joins {
         written.map(|()| None)
     }
 
-    /// Waits until policies would be shown what was written, or this process leads no more.
+    /// Waits until policies would be shown what was written, or this process leads no more, but not for ever: other registrations
+    /// wait for it.
     async fn until_seen(&self, seen: &[(EvidenceSource, u64)]) -> Result<(), Failed> {
+        let arrived = tokio::time::timeout(ARRIVES, self.shown(seen)).await;
+        arrived.unwrap_or(Err(Failed::Late))
+    }
+
+    async fn shown(&self, seen: &[(EvidenceSource, u64)]) -> Result<(), Failed> {
         while !seen.iter().all(|(source, version)| self.knowledge.has_seen(source, *version)) {
             self.effects.send(async { Ok(()) }).await?;
             tokio::time::sleep(LOOKS).await;
@@ -345,7 +395,8 @@ impl Joins {
 
     /// Asks the policies. They compute: other registrations go on meanwhile.
     async fn judge(&self, subject: &Subject<'_>, now: Timestamp) -> Result<Said, Failed> {
-        let attempt = self.attempts().get(&subject.snapshot.name).copied().unwrap_or_default();
+        let known = self.attempts().get(&subject.snapshot.name).cloned().unwrap_or_default();
+        let attempt = known.about(&subject.about());
         let asking = Asking {
             id: subject.asked.request.uid.clone().unwrap_or_default(),
             now: now.as_millisecond(),
@@ -415,6 +466,16 @@ fn uid(cluster: &ManagedCluster) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_often_a_question_was_held_is_known_of_this_question_alone() {
+        let about = |cluster: &str, request: &str| (Some(cluster.to_owned()), Some(request.to_owned()));
+        let twice = Attempts::default().held(about("c", "r")).held(about("c", "r"));
+        assert_eq!(twice.about(&about("c", "r")), 2);
+        // Another request of the cluster, and another cluster of the name.
+        assert_eq!((twice.about(&about("c", "s")), twice.about(&about("d", "r"))), (0, 0));
+        assert_eq!(twice.held(about("c", "s")).about(&about("c", "s")), 1);
+    }
 
     #[test]
     fn of_a_cluster_that_cannot_be_read_it_is_known_which_it_is_and_whether_it_is_accepted() {

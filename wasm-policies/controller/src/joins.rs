@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::effects::Effects;
 use crate::emergency::Emergency;
 use crate::hub::Hub;
+use crate::join::Attempts;
 use crate::log::Log;
 use crate::registrations::Registrations;
 
@@ -36,8 +37,8 @@ pub(crate) struct Joins {
     pub(crate) emergency: Arc<Emergency>,
     /// Held by the join whose effects are to be seen before the next one is asked about.
     pub(crate) turn: tokio::sync::Mutex<()>,
-    /// How often each was answered with hold.
-    pub(crate) attempts: Mutex<HashMap<String, u32>>,
+    /// How often each name was answered with hold.
+    pub(crate) attempts: Mutex<HashMap<String, Attempts>>,
     pub(crate) clock: Clock,
     /// Accepted clusters that no policy limits.
     pub(crate) unlimited: Mutex<Unlimited>,

@@ -179,6 +179,23 @@ fn a_name_is_not_given_to_another_while_its_certificates_are_valid() {
 }
 
 #[test]
+fn a_key_that_was_approved_of_a_cluster_that_was_never_let_in_keeps_the_name() {
+    let hub = hub("controller-approved", true);
+    let required = json!({"module": {"builtin": "required-labels"}, "settings": {"required": [{"key": "env"}]}});
+    policy(&hub.cluster, "required-labels", required);
+    let _controller = Controller::start(&hub);
+    let request = hub.join("c1");
+    until("it waits for the label", || waits_for(&hub, "c1").contains("LabelMissing"));
+    assert!(registration(&hub, "c1")["keys"].as_array().is_none_or(Vec::is_empty));
+    hub.cluster.kubectl(&["certificate", "approve", &request]).expect("a person approves it, and accepts nobody");
+    until("its key is noted", || registration(&hub, "c1")["keys"][0]["until"].is_string());
+    assert!(!hub.accepts("c1"));
+    hub.remove("c1");
+    hub.cluster.kubectl(&["delete", "csr", &request]).expect("it is deleted");
+    until("it is a tombstone", || registration(&hub, "c1")["removedAt"].is_string());
+}
+
+#[test]
 fn a_name_of_which_no_key_is_known_is_not_given_to_another() {
     let hub = hub("controller-before", true);
     // It joined before there was a controller, and the hub has collected its request since.
