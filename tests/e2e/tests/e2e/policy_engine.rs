@@ -107,7 +107,8 @@ fn policies(hub: &Hub) -> BTreeMap<String, String> {
 
 fn closed() -> BTreeMap<String, String> {
     let fail = ["register", "accept", "self-edit", "approve"].map(|name| (name, "Fail"));
-    let ignore = ["update", "delete", "request", "work", "change"].map(|name| (name, "Ignore"));
+    let ignore = ["update", "delete", "request", "work", "change", "change-accepted", "change-updated"]
+        .map(|name| (name, "Ignore"));
     fail.into_iter().chain(ignore).map(|(name, word)| (name.to_owned(), word.to_owned())).collect()
 }
 

@@ -11,9 +11,12 @@
 //! | `approve` | such a request is approved | refused |
 //! | `work` | an agent changes a ManifestWork | passes; the baseline judges it |
 //! | `change` | what policies change of a cluster that is created | passes; `register` misses the changes |
+//! | `change-accepted` | what they change of one that is accepted | passes; `accept` misses the changes |
+//! | `change-updated` | what they change of one that somebody else changes | passes; `update` misses the changes |
 //!
-//! Of the first six, at most one matches a request. None matches a status, a lease, a denial, the hub's own controllers, or
-//! requests of kubelets; and none matches what makes, mends or removes the webhook itself.
+//! Of the first six, at most one matches a request. Each of the last three matches what `register`, `accept` or `update` matches.
+//! None matches a status, a lease, a denial, what the hub's own controllers write but an acceptance, or requests of kubelets; and
+//! none matches what makes, mends or removes the webhook itself.
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use ocm_api::Manifest;
@@ -43,6 +46,7 @@ const CLUSTERS: (&str, &str) = ("cluster.open-cluster-management.io", "managedcl
 const REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
 const APPROVALS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests/approval");
 const WORKS: (&str, &str) = ("work.open-cluster-management.io", "manifestworks");
+const UPDATE: &[&str] = &["UPDATE"];
 
 /// What becomes of registrations while nobody answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +64,10 @@ pub fn configurations(trust: &Trust, failure: FailurePolicy) -> Plan {
         metadata.annotations = Some([(INJECT_CA_FROM.to_owned(), format!("{NAMESPACE}/{WEBHOOK}"))].into());
     }
     let judge: Vec<Value> = entries().iter().map(|entry| entry.object(trust, "/v1/validate", failure)).collect();
-    let mut change = change().object(trust, "/v1/mutate", failure);
-    change["reinvocationPolicy"] = "Never".into();
-    let mutating = Manifest::with::<MutatingWebhookConfiguration>(&metadata, json!({"webhooks": [change]}));
+    let mut change: Vec<Value> =
+        changes_made().iter().map(|entry| entry.object(trust, "/v1/mutate", failure)).collect();
+    change.iter_mut().for_each(|entry| entry["reinvocationPolicy"] = "Never".into());
+    let mutating = Manifest::with::<MutatingWebhookConfiguration>(&metadata, json!({"webhooks": change}));
     let validating = Manifest::with::<ValidatingWebhookConfiguration>(&metadata, json!({"webhooks": judge}));
     Plan::new([
         Stage::new("what the webhook changes", vec![mutating]),
@@ -150,7 +155,7 @@ pub fn strangers<'a>(live: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
 
 /// The entries of ours, and where they stand: those of these names, and whatever else asks our Service.
 fn ours(live: &Value) -> Vec<(usize, &Value)> {
-    let names: Vec<&str> = entries().iter().chain(&[change()]).map(|entry| entry.name).collect();
+    let names: Vec<&str> = entries().iter().chain(&changes_made()).map(|entry| entry.name).collect();
     let all = live["webhooks"].as_array().into_iter().flatten().enumerate();
     let is_ours = |entry: &Value| {
         let service = &entry["clientConfig"]["service"];
@@ -166,13 +171,16 @@ fn bundle(entry: &Value) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
 }
 
+/// A name and an expression in CEL.
+type Condition = (&'static str, String);
+
 /// One entry.
 struct Entry {
     name: &'static str,
     about: (&'static str, &'static str),
     operations: &'static [&'static str],
     /// Only if all of these hold.
-    conditions: Vec<(&'static str, String)>,
+    conditions: Vec<Condition>,
     /// Whether registrations wait for an answer.
     waits: bool,
 }
@@ -209,11 +217,7 @@ impl Entry {
 }
 
 fn entries() -> Vec<Entry> {
-    let update = |name, waits, conditions: Vec<(&'static str, String)>| {
-        let mut all = vec![("does-not-accept", not(&accepts()))];
-        all.extend(conditions);
-        Entry { name, about: CLUSTERS, operations: &["UPDATE"], conditions: all, waits }
-    };
+    let agents = vec![does_not_accept(), ("changes", changes()), ("of-an-agent", of_an_agent())];
     let of_requests =
         |versions: &[&str]| vec![("not-a-kubelets", not_a_kubelets()), ("of-clusters", of_clusters(versions))];
     let mut approval = of_requests(&["object", "oldObject"]);
@@ -221,13 +225,9 @@ fn entries() -> Vec<Entry> {
     let cluster = |name, operations, waits, conditions| Entry { name, about: CLUSTERS, operations, conditions, waits };
     vec![
         cluster(REGISTER, &["CREATE"], true, Vec::new()),
-        cluster("accept.policy.kubectl-ocm.dev", &["UPDATE"], true, vec![("accepts", accepts())]),
-        update("self-edit.policy.kubectl-ocm.dev", true, vec![("changes", changes()), ("of-an-agent", of_an_agent())]),
-        update(
-            "update.policy.kubectl-ocm.dev",
-            false,
-            vec![("changes", changes()), ("not-of-an-agent", not(&of_an_agent())), ("not-the-hubs", not_the_hubs())],
-        ),
+        cluster("accept.policy.kubectl-ocm.dev", UPDATE, true, acceptance()),
+        cluster("self-edit.policy.kubectl-ocm.dev", UPDATE, true, agents),
+        cluster("update.policy.kubectl-ocm.dev", UPDATE, false, others_update()),
         cluster("delete.policy.kubectl-ocm.dev", &["DELETE"], false, vec![("not-the-hubs", not_the_hubs())]),
         Entry {
             name: "request.policy.kubectl-ocm.dev",
@@ -247,14 +247,30 @@ fn entries() -> Vec<Entry> {
     ]
 }
 
-fn change() -> Entry {
-    Entry {
-        name: "change.policy.kubectl-ocm.dev",
-        about: CLUSTERS,
-        operations: &["CREATE"],
-        conditions: Vec::new(),
-        waits: false,
-    }
+/// What the webhook changes: of each request, before the entry that judges it. Entries have names of their own, so that an
+/// installation which lacks one is seen to.
+fn changes_made() -> [Entry; 3] {
+    let change = |name, operations, conditions| Entry { name, about: CLUSTERS, operations, conditions, waits: false };
+    [
+        change("change.policy.kubectl-ocm.dev", &["CREATE"], Vec::new()),
+        change("change-accepted.policy.kubectl-ocm.dev", UPDATE, acceptance()),
+        change("change-updated.policy.kubectl-ocm.dev", UPDATE, others_update()),
+    ]
+}
+
+/// What has somebody accept a cluster.
+fn acceptance() -> Vec<Condition> {
+    vec![("accepts", accepts())]
+}
+
+/// What has somebody change a cluster who is neither an agent nor the hub, and accept none.
+fn others_update() -> Vec<Condition> {
+    let others = [("not-of-an-agent", not(&of_an_agent())), ("not-the-hubs", not_the_hubs())];
+    [does_not_accept(), ("changes", changes())].into_iter().chain(others).collect()
+}
+
+fn does_not_accept() -> Condition {
+    ("does-not-accept", not(&accepts()))
 }
 
 fn not(expression: &str) -> String {
@@ -366,12 +382,50 @@ mod tests {
 
     #[test]
     fn no_condition_about_a_managed_cluster_is_an_error_where_there_is_no_spec() {
-        for entry in entries().iter().chain(&[change()]).filter(|entry| entry.about == CLUSTERS) {
+        for entry in entries().iter().chain(&changes_made()).filter(|entry| entry.about == CLUSTERS) {
             for (name, expression) in &entry.conditions {
                 assert!(!expression.contains(".spec"), "{} {name}: {expression}", entry.name);
             }
         }
         assert!(accepts().contains("object.?spec") && changes().contains("object.?spec"));
+    }
+
+    #[test]
+    fn what_is_changed_is_what_is_judged_and_only_an_agents_own_is_judged_alone() {
+        let plan = configurations(&Trust::Injected, FailurePolicy::Fail);
+        let [changes, judges] = ["Mutating", "Validating"].map(|kind| {
+            let found = plan.objects().find(|object| object.kind().starts_with(kind)).unwrap().body();
+            found["webhooks"].as_array().unwrap().clone()
+        });
+        let named = |all: &[Value], name: &str| {
+            all.iter().find(|entry| entry["name"] == format!("{name}.policy.kubectl-ocm.dev")).unwrap().clone()
+        };
+        let pairs = [("change", "register"), ("change-accepted", "accept"), ("change-updated", "update")];
+        for (change, judge) in pairs {
+            let (change, judge) = (named(&changes, change), named(&judges, judge));
+            for member in ["rules", "matchConditions", "matchPolicy"] {
+                assert_eq!(change[member], judge[member], "{}", change["name"]);
+            }
+            assert_eq!((&change["failurePolicy"], &change["sideEffects"]), (&json!("Ignore"), &json!("None")));
+            assert_eq!(
+                (&change["reinvocationPolicy"], &change["clientConfig"]["service"]["path"]),
+                (&json!("Never"), &json!("/v1/mutate"))
+            );
+        }
+        assert_eq!(changes.len(), pairs.len());
+        let conditions = |name: &str| named(&judges, name)["matchConditions"].clone();
+        assert_ne!(conditions("self-edit"), conditions("update"));
+    }
+
+    #[test]
+    fn an_installation_without_what_changes_acceptances_and_updates_lacks_it() {
+        let plan = configurations(&Trust::Injected, FailurePolicy::Fail);
+        let planned = plan.objects().find(|object| object.kind().starts_with("Mutating")).unwrap().body();
+        let mut former = planned.clone();
+        former["webhooks"].as_array_mut().unwrap().truncate(1);
+        let new = ["change-accepted", "change-updated"].map(|name| format!("{name}.policy.kubectl-ocm.dev"));
+        assert_eq!(lacking(planned, &former), new);
+        assert_eq!(bundles(planned).len(), 3);
     }
 
     #[test]
