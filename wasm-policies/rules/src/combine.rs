@@ -192,6 +192,17 @@ impl Combined {
             bytes += added;
         }
     }
+
+    /// Has an answer that allows make the changes of another answer about the same write as well. Where both cannot be made
+    /// in this object, none is: whoever judges the write finds them missing.
+    pub fn edit_also(&mut self, other: &Self, object: Option<&Value>) {
+        if self.verdict != Answer::Allow || other.edits.is_empty() {
+            return;
+        }
+        let both = merge([("", self.edits.as_slice()), ("", other.edits.as_slice())]).ok();
+        let written = both.zip(object).and_then(|(edits, object)| Some((edits::render(object, &edits).ok()?, edits)));
+        (self.patch, self.edits) = written.unwrap_or_default();
+    }
 }
 
 /// The final answer to a request: what the policies say together, with the patch that their edits are. What cannot be
@@ -231,9 +242,8 @@ fn still_counts(patch: Vec<Value>, request: &Request<'_>) -> Result<Vec<Value>, 
         return Ok(patch);
     };
     Err(PolicyError::EditRefused(match (request.operation, value) {
-        // Of these, the hub asks at the validating stage alone.
         (Operation::Accept | Operation::Update, Some(value)) => {
-            format!("{path} has to be {value} before: policies change clusters only when they are created")
+            format!("{path} has to be {value}, and the mutating stage has not written it")
         }
         _ => format!("{path}: nothing can be changed at the validating stage any more"),
     }))
@@ -484,6 +494,11 @@ mod tests {
         request.stage = Some(Stage::Validating);
         let late = conclude(&[annotate("p", 3)], &request, Some(&object));
         assert_eq!((late.verdict, late.patch.len()), (Answer::Error, 0), "nobody would write it");
+        request.operation = Operation::Accept;
+        let late = conclude(&[annotate("p", 3)], &request, Some(&object));
+        let why = "/metadata/annotations/example.com~1p has to be \"yyy\", and the mutating stage has not written it";
+        assert_eq!(late.errors[0].error, PolicyError::EditRefused(why.to_owned()));
+        request.operation = Operation::Create;
         let written = json!({"metadata": {"name": "c", "annotations": {"example.com/p": "yyy"}}});
         assert_eq!(conclude(&[annotate("p", 3)], &request, Some(&written)).verdict, Answer::Allow);
         request.stage = Some(Stage::Mutating);
@@ -502,6 +517,31 @@ mod tests {
         assert_eq!(conclude(&[says("p", Verdict::Allow)], &request, none).verdict, Answer::Allow, "nothing is changed");
         let denied = [annotate("p", 300 << 10), says("x", Verdict::Deny)];
         assert_eq!(conclude(&denied, &request, Some(&object)).verdict, Answer::Deny);
+    }
+
+    #[test]
+    fn two_answers_about_one_write_change_it_together_or_not_at_all() {
+        let object = json!({"metadata": {"name": "c", "labels": {}}});
+        let mut request = Request::new(Operation::Accept, Requester::default());
+        request.stage = Some(Stage::Mutating);
+        let answer = |outcome: Outcome| conclude(&[outcome], &request, Some(&object));
+        let allowed = |key: &str, value: &str| answer(edits("p", vec![label(key, value)]));
+        let with = |mut one: Combined, other: &Combined| {
+            one.edit_also(other, Some(&object));
+            one.patch.iter().map(|change| change["path"].to_string()).collect::<Vec<_>>()
+        };
+        let silent = answer(outcome("p", Ok(Decision::default())));
+        let (a, b) = ("\"/metadata/labels/a\"", "\"/metadata/labels/b\"");
+        assert_eq!(with(allowed("a", "1"), &allowed("b", "2")), [a, b]);
+        assert_eq!(with(allowed("a", "1"), &allowed("a", "1")), [a]);
+        assert_eq!(with(allowed("a", "1"), &silent), [a]);
+        assert_eq!(with(allowed("a", "1"), &allowed("a", "2")), [""; 0], "they disagree");
+        for no in [says("p", Verdict::Deny), says("p", Verdict::Hold), outcome("p", Err(PolicyError::OutOfFuel))] {
+            assert_eq!(with(answer(no), &allowed("b", "2")), [""; 0]);
+        }
+        let mut without = allowed("a", "1");
+        without.edit_also(&allowed("b", "2"), None);
+        assert_eq!((without.patch.len(), without.edits.len()), (0, 0), "nobody knows what it would be written into");
     }
 
     fn any_outcome() -> impl Strategy<Value = Outcome> {

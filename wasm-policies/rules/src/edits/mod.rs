@@ -8,4 +8,4 @@ pub(crate) mod tests;
 
 pub use merge::{Conflict, Target, clash, merge, target};
 pub use permission::check;
-pub use render::{apply, render, values};
+pub use render::{apply, render, values, written};

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use json_patch::Patch;
 use ocm_api::names::labels::CLUSTER_SET;
 use ocm_policy_abi::{Cluster, Edit, Map, Taint, Text};
 use serde_json::{Map as Object, Value, json};
@@ -40,6 +41,19 @@ pub fn render(object: &Value, edits: &[Edit]) -> Result<Vec<Value>, PolicyError>
     render_map(old, "/metadata/annotations", &annotations, &mut patch);
     render_spec(object, edits, &mut patch)?;
     Ok(patch)
+}
+
+/// The object as it is with the edits. They must not clash.
+///
+/// # Errors
+/// As [`render`].
+pub fn written(object: &Value, edits: &[Edit]) -> Result<Value, PolicyError> {
+    let patch = render(object, edits)?;
+    let patch: Patch =
+        serde_json::from_value(patch.into()).map_err(|error| PolicyError::EditRefused(error.to_string()))?;
+    let mut object = object.clone();
+    json_patch::patch(&mut object, &patch).map_err(|error| PolicyError::EditRefused(error.to_string()))?;
+    Ok(object)
 }
 
 /// What edits set, as values by JSON pointer: told to policies at the validating stage, so that they know what other

@@ -288,9 +288,7 @@ proptest! {
         let edits = peaceful(edits);
         let mut typed = review::cluster(&object).unwrap();
         apply(&mut typed, &edits);
-        let mut patched = object.clone();
-        let patch: json_patch::Patch = serde_json::from_value(render(&object, &edits).unwrap().into()).unwrap();
-        json_patch::patch(&mut patched, &patch).unwrap();
+        let patched = written(&object, &edits).unwrap();
         let (mut read, mut typed) = (review::cluster(&patched).unwrap(), typed);
         // Which taint stands first says nothing.
         let order = |taint: &Taint<'_>| (taint.key.to_string(), taint.effect.to_string());

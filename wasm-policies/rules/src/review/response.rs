@@ -72,12 +72,12 @@ fn closes(request: &Request<'_>) -> bool {
 /// The AdmissionReview that answers a request.
 ///
 /// At the mutating stage nothing is refused: what the object will be is not certain yet, and of a certificate request the
-/// names of who asks are still the client's own words. There the changes of an allow are made; the rest is judged when the
-/// object is complete.
+/// names of who asks are still the client's own words. There the changes of an allow are made, but none of what only takes away,
+/// which they would make more of; the rest is judged when the object is complete.
 pub fn response(request: &Request<'_>, answer: &Combined) -> Value {
     let mut response = json!({"uid": request.id, "allowed": true});
     if request.stage == Some(Stage::Mutating) {
-        if answer.verdict == Answer::Allow && !answer.patch.is_empty() {
+        if answer.verdict == Answer::Allow && !answer.patch.is_empty() && !takes_away(request) {
             response["patchType"] = json!("JSONPatch");
             response["patch"] = json!(STANDARD.encode(Value::from(answer.patch.clone()).to_string()));
         }
@@ -356,8 +356,28 @@ mod tests {
         let nothing = json!({"uid": "7", "allowed": true});
         assert_eq!(with(&[outcome("p", Ok(allow.clone())), says(Verdict::Deny)], &request), nothing);
         request.stage = Some(Stage::Validating);
-        let late = with(&[outcome("p", Ok(allow))], &request);
+        let late = with(&[outcome("p", Ok(allow.clone()))], &request);
         assert_eq!((&late["allowed"], &late["patch"]), (&json!(false), &Value::Null));
+    }
+
+    #[test]
+    fn what_takes_an_acceptance_back_is_changed_by_no_policy() {
+        let edit = Edit::SetLabel { key: "a".into(), value: "b".into() };
+        let allow = Decision { verdict: Verdict::Allow, edits: vec![edit], ..Decision::default() };
+        let object = json!({"metadata": {"name": "c"}});
+        let mut request = asked(Operation::Update);
+        request.stage = Some(Stage::Mutating);
+        let is_changed = |request: &Request<'_>| {
+            let answer = conclude(&[outcome("p", Ok(allow.clone()))], request, Some(&object));
+            response(request, &answer)["response"].get("patch").is_some()
+        };
+        request.previous = Some(Cluster { accepted: true, ..Cluster::default() });
+        request.cluster = Some(Cluster { accepted: true, lease_duration_seconds: Some(7), ..Cluster::default() });
+        assert!(is_changed(&request));
+        request.cluster = Some(Cluster::default());
+        assert!(!is_changed(&request), "it is to pass whatever becomes of policies");
+        request.previous = Some(Cluster { deleting: true, ..Cluster::default() });
+        assert!(!is_changed(&request), "it goes");
     }
 
     #[test]
