@@ -101,6 +101,13 @@ impl Policy for ClusterSetRouting {
 
 const FIELD: &str = "metadata.labels";
 
+/// The set that policies of the hub have put the cluster into in the same write.
+fn set_by_policies<'r>(request: &'r Request<'_>) -> Option<&'r str> {
+    const SET: &str = "/metadata/labels/cluster.open-cluster-management.io~1clusterset";
+    let is_judged = request.stage() == Some(Stage::Validating);
+    is_judged.then(|| request.set_by_policies().get(SET).map(|set| &**set)).flatten()
+}
+
 impl ClusterSetRouting {
     fn judge(&self, request: &Request<'_>) -> Result<Answer, Answer> {
         if hub::is_subresource(request) {
@@ -117,6 +124,8 @@ impl ClusterSetRouting {
                 false if mover => allow(),
                 // The hub itself puts what has no set into its default.
                 false if before.is_none() && now == Some(hub::DEFAULT_SET) => no_opinion(),
+                // Another policy of the hub puts it there.
+                false if now.is_some() && set_by_policies(request) == now => no_opinion(),
                 false => deny("SetChanged", "this identity may not move the cluster to another set").at(FIELD),
             });
         }
