@@ -147,7 +147,8 @@ impl Joins {
             let question = review::from_admission(&review, &asking).map_err(|error| error.to_string())?.into_owned();
             let by_the_hub = policies.joins_by_the_hub(&question).then(|| question.clone());
             let deadline = Deadline::after(DECIDES);
-            let made = policies.evaluate(question, &deadline);
+            // What policies change is in the hub's write when it is judged.
+            let made = policies.evaluate(policies.as_changed(question, &deadline), &deadline);
             let refused = review::is_refused(made.request(), &made.answer);
             let joins = by_the_hub.filter(|_| !refused).map(|join| policies.join_by_the_hub(&join, &deadline));
             Ok::<_, String>(match joins {

@@ -161,10 +161,7 @@ pub fn wanted_edits(
     deadline: &Deadline,
 ) -> Vec<Edit> {
     let slots = registry.slots();
-    let edit = |policy: &&Arc<Policy>| policy.may_edit() && policy.is_asked(request);
-    let enforced = slots.iter().filter(|(_, slot)| slot.enforcement.mode == Mode::Enforce);
-    let chosen = enforced.filter_map(|(place, slot)| Some((place, slot.chosen(place, request).ok().filter(edit)?)));
-    let mut chosen = chosen.peekable();
+    let mut chosen = editors(&slots, request).peekable();
     if chosen.peek().is_none() {
         return Vec::new();
     }
@@ -182,6 +179,23 @@ pub fn wanted_edits(
         }
     }
     edits
+}
+
+/// Whether a policy in force is asked about a request whose edits of its object can be granted.
+pub fn may_edit(registry: &Registry, request: &Request<'_>) -> bool {
+    editors(&registry.slots(), request).next().is_some()
+}
+
+/// The policies whose edits can be granted, with their places: those whose word counts, and that judge such requests.
+fn editors<'s>(
+    slots: &'s BTreeMap<String, Slot>,
+    request: &Request<'_>,
+) -> impl Iterator<Item = (&'s String, &'s Arc<Policy>)> {
+    let enforced = slots.iter().filter(|(_, slot)| slot.enforcement.mode == Mode::Enforce);
+    enforced.filter_map(|(place, slot)| {
+        let edits = |policy: &&Arc<Policy>| policy.may_edit() && policy.is_asked(request);
+        Some((place, slot.chosen(place, request).ok().filter(edits)?))
+    })
 }
 
 /// As [`evaluate`], for a question that was made before, such as one that is asked again.
@@ -295,6 +309,11 @@ impl Final {
             one.enforcement = one.enforcement.passed_over(one.outcome());
         }
         self.answer = concluded(&self.asked, &self.question);
+    }
+
+    /// Has the answer make the changes of another question about the same write as well, see [`Combined::edit_also`].
+    pub fn edit_also(&mut self, other: &Self) {
+        self.answer.edit_also(&other.answer, self.question.object());
     }
 
     /// What every policy said and what that depended on, to be kept and decided again. Of a policy that could not be

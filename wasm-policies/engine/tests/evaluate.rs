@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ocm_policy_abi::{EditGrant, Query, Request, Resource, Row, Table, Verdict};
 use ocm_policy_engine::{
     Ceiling, Comparison, Deadline, Engine, EvidenceReader, NoEvidence, NotAsked, Operations, Policy, PolicyError,
-    Registry, compile_here, evaluate, wanted_edits,
+    Registry, compile_here, evaluate, may_edit, wanted_edits,
 };
 use ocm_policy_rules::{Answer, Enforcement, Mode, Scope};
 use serde_json::json;
@@ -157,14 +157,17 @@ fn edits_are_told_whatever_others_say_and_nobody_else_is_asked() {
     install(&registry, "denies", placed(&engine, "denies", &denies, "{}"));
     let hub = OneCluster::default();
     let wanted = |hub: &OneCluster| wanted_edits(&registry, &request("c"), hub, &Deadline::NONE);
+    let may_edit = || may_edit(&registry, &request("c"));
     assert_eq!((wanted(&hub).len(), hub.asked.load(Ordering::Relaxed)), (0, 0), "it may change nothing");
+    assert!(!may_edit());
     install(&registry, "annotates", placed(&engine, "annotates", &annotates, "{}"));
     assert_eq!((wanted(&hub).len(), hub.asked.load(Ordering::Relaxed)), (1, 1));
+    assert!(may_edit());
     // What is only recorded changes nothing.
     let audit = Enforcement { mode: Mode::Audit, ..Enforcement::default() };
     let again = registry.begin("annotates").enforcement(audit);
     registry.install(again, Ok(placed(&engine, "annotates", &annotates, "{}")), |_| Ok(())).unwrap();
-    assert!(wanted(&hub).is_empty());
+    assert!(wanted(&hub).is_empty() && !may_edit());
 }
 
 #[test]

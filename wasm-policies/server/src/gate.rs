@@ -6,8 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ocm_core::policy_engine;
 use ocm_policy_abi::{Decision, Operation, Request, Stage, Verdict};
-use ocm_policy_engine::{Comparison, Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
-use ocm_policy_rules::edits;
+use ocm_policy_engine::{Comparison, Deadline, Evaluated, Final, Policy, Slot, evaluate};
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Answer, PolicyError};
 use serde::{Deserialize, Serialize};
@@ -256,32 +255,70 @@ impl Gate {
         self.turn.take(deadline).ok()
     }
 
-    fn decide(&self, mut asked: Request<'static>, stage: Stage, deadline: &Deadline) -> Reviewed {
+    fn decide(&self, asked: Request<'static>, stage: Stage, deadline: &Deadline) -> Reviewed {
+        match stage {
+            Stage::Mutating => self.change(asked, deadline),
+            Stage::Validating => self.judge(asked, deadline),
+        }
+    }
+
+    /// The answer at the mutating stage: what policies change, in all that is asked about the write. Where none may change
+    /// anything, none is asked before it is judged.
+    fn change(&self, asked: Request<'static>, deadline: &Deadline) -> Reviewed {
         let counting = self.policies.counting();
         let shown = Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: false };
-        // What policies set before is theirs and nobody else's claim. They say it again, about the object as it is now.
-        if stage == Stage::Validating && asked.operation == Operation::Create {
-            asked.stage = Some(Stage::Mutating);
-            let wanted = wanted_edits(self.policies.registry(), &asked, &shown, deadline);
-            asked.stage = Some(stage);
-            asked.set_by_policies = edits::values(&wanted);
+        let also = beside(&asked);
+        if ![Some(&asked), also.as_ref()].into_iter().flatten().any(|asked| self.policies.may_change(asked)) {
+            self.metrics.count(asked.operation.word(), 200);
+            return answered(&review::unchanged(&asked.id), None);
         }
-        let also = (stage == Stage::Validating).then(|| beside(&asked)).flatten();
-        let by_the_hub = (stage == Stage::Validating && self.policies.joins_by_the_hub(&asked)).then(|| asked.clone());
-        let is_written = stage == Stage::Validating && !asked.dry_run;
-        let passing = is_written.then(|| self.knowledge.passing(counting.sources(), &asked)).flatten();
-        let turn = self.turn(&asked, stage, &counting, deadline);
+        let evaluated = |asked| {
+            let mut made = evaluate(self.policies.registry(), asked, &shown, deadline);
+            self.break_glass(&mut made);
+            made
+        };
+        let mut made = evaluated(asked);
+        let mut other = also.map(evaluated);
+        if let Some(other) = &mut other {
+            // The stronger of both is the answer: where one of them is no allow, nothing is changed.
+            if other.answer.verdict > made.answer.verdict {
+                std::mem::swap(&mut made, other);
+            }
+            made.edit_also(other);
+        }
+        if deadline.is_cancelled() {
+            return self.gone();
+        }
+        let answer = review::response(made.request(), &made.answer);
+        self.metrics.count(made.request().operation.word(), 200);
+        other.iter().chain([&made]).for_each(|made| self.metrics.measure(made));
+        answered(&answer, Some(Decided::Judged(Box::new(made))))
+    }
+
+    /// The answer at the validating stage.
+    fn judge(&self, mut asked: Request<'static>, deadline: &Deadline) -> Reviewed {
+        let counting = self.policies.counting();
+        let shown = Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: false };
+        let by_the_hub = self.policies.joins_by_the_hub(&asked).then(|| asked.clone());
+        let passing = (!asked.dry_run).then(|| self.knowledge.passing(counting.sources(), &asked)).flatten();
+        let turn = self.turn(&asked, Stage::Validating, &counting, deadline);
+        // What policies have changed in the write is theirs, and no change of whoever accepts.
+        let mut also = beside(&asked).filter(|_| !self.policies.change_all_else(&asked, &shown, deadline));
+        self.policies.tell_what_is_set([&mut asked].into_iter().chain(&mut also), &shown, deadline);
         let mut made = evaluate(self.policies.registry(), asked, &shown, deadline);
         let mut passed_over = self.break_glass(&mut made);
-        let mut refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
+        let mut refused = review::is_refused(made.request(), &made.answer);
         // Where policies were asked twice, one of both answers, and tells what the other one has to tell.
         let (mut other, mut unjudged) = (None, None);
-        if let Some(also) = also.filter(|_| !refused) {
+        // A denial is told rather than an error, such as that of changes which were not made because of it.
+        if let Some(also) = also.filter(|_| !refused || made.answer.verdict == Answer::Error) {
             let mut second = evaluate(self.policies.registry(), also, &shown, deadline);
             passed_over |= self.break_glass(&mut second);
-            refused = review::is_refused(second.request(), &second.answer);
-            if refused {
+            if review::is_refused(second.request(), &second.answer)
+                && (!refused || second.answer.verdict > made.answer.verdict)
+            {
                 std::mem::swap(&mut made, &mut second);
+                refused = true;
             }
             made.answer.tell_also(&second.answer);
             other = Some(second);
@@ -315,7 +352,7 @@ impl Gate {
             None => review::response(made.request(), &made.answer),
         };
         self.metrics.count(made.request().operation.word(), if refused { 403 } else { 200 });
-        if passed_over && !refused && stage == Stage::Validating && !made.request().dry_run {
+        if passed_over && !refused && !made.request().dry_run {
             self.metrics.break_glass_admissions.inc();
         }
         // Joins were measured when they were asked about.

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
+mod changes;
 mod following;
 mod modules;
 mod support;
@@ -24,7 +25,12 @@ fn refused(parts: &Parts, name: &str) -> Option<String> {
 
 /// What is answered to a review, and what is left of it.
 fn reviewed(parts: &Parts, review: &str) -> Reviewed {
-    match parts.gate.clone().review(review.as_bytes(), Stage::Validating, &Deadline::NONE) {
+    reviewed_at(parts, review, Stage::Validating)
+}
+
+/// The same at one of both stages.
+fn reviewed_at(parts: &Parts, review: &str, stage: Stage) -> Reviewed {
+    match parts.gate.clone().review(review.as_bytes(), stage, &Deadline::NONE) {
         Review::Answered(reviewed) => reviewed,
         Review::Waits(rest) => rest(),
     }

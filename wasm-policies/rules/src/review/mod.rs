@@ -17,5 +17,5 @@ pub use request::{
     of_cluster, of_csr, registers, request_of,
 };
 pub(crate) use request::{CLUSTER_GROUP, CLUSTERS, CSR_GROUP, CSRS, operations};
-pub use response::{is_refused, passage, refusal, response, sentence, takes_away, unjudged};
+pub use response::{is_refused, passage, refusal, response, sentence, takes_away, unchanged, unjudged};
 pub use value::Unusable;

@@ -106,6 +106,11 @@ pub fn response(request: &Request<'_>, answer: &Combined) -> Value {
     envelope(response)
 }
 
+/// The AdmissionReview that changes nothing of a request at the mutating stage.
+pub fn unchanged(uid: &str) -> Value {
+    envelope(json!({"uid": uid, "allowed": true}))
+}
+
 /// The AdmissionReview that lets pass what cannot be asked about, with a warning.
 pub fn passage(uid: &str, why: &str) -> Value {
     envelope(json!({"uid": uid, "allowed": true, "warnings": [shortened(why, WARNING_CHARACTERS)]}))

@@ -10,9 +10,9 @@ use ocm_policy_abi::{Csr, Operation, Request};
 use ocm_policy_engine::{Deadline, Final, Policy, PolicyError};
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Combined, Mode};
-use serde_json::Value;
 
 use super::Policies;
+use super::changes::changes_more;
 
 /// How many certificate requests of one cluster are asked about. Whoever sends more keeps the hub from letting it in by itself.
 const MOST: usize = 8;
@@ -123,19 +123,6 @@ pub(crate) fn beside(request: &Request<'static>) -> Option<Request<'static>> {
     let user = &*request.requester.username;
     let changes = request.operation == Operation::Accept && changes_more(request) && !is_of_controllers(user);
     changes.then(|| Request { operation: Operation::Update, ..request.clone() })
-}
-
-/// Whether a write changes more of a cluster than that it is accepted: what [`ocm_core::policy_engine`] has the webhook asked about.
-fn changes_more(request: &Request<'_>) -> bool {
-    let (Some(new), Some(old)) = (&request.object, &request.previous_object) else { return false };
-    let metadata = ["labels", "annotations", "finalizers", "ownerReferences"];
-    let spec = |object: &Value| {
-        let mut spec = object.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
-        spec.remove("hubAcceptsClient");
-        spec
-    };
-    let differs = |member: &&str| new["metadata"].get(member) != old["metadata"].get(member);
-    metadata.iter().any(differs) || spec(new) != spec(old)
 }
 
 /// The controllers of the hub and of Kubernetes about whose updates the webhook is not asked, and the policy controller. The hub's

@@ -1,6 +1,7 @@
 //! The policies in force: from what administrators want to places in the registry.
 
 mod answered;
+mod changes;
 mod compare;
 mod counting;
 mod decisions;
