@@ -424,6 +424,80 @@ fn what_policies_change_passes_and_the_same_from_a_stranger_does_not() {
     assert!(refused(create("c1", json!({set: "edge"}))).is_some(), "it is meant for others");
     assert!(refused(create("edge-1", json!({"team": "a"}))).is_some(), "no policy sets this");
     assert!(create("c1", json!({})).is_ok());
+    what_policies_change_of_an_acceptance_is_written_with_it(&hub, &webhook);
+}
+
+/// A cluster was registered before there were policies that change it. Who accepts it accepts it with their changes.
+fn what_policies_change_of_an_acceptance_is_written_with_it(hub: &Hub, webhook: &Webhook) {
+    const SET: &str = "cluster.open-cluster-management.io/clusterset";
+    hub.join("late-1");
+    let routing = json!({
+        "module": {"builtin": "cluster-set-routing"}, "grants": {"edits": [{"edit": "cluster-set"}]},
+        "settings": {"rules": [{"clusterSet": "edge", "names": ["edge-*", "late-*"]}]},
+    });
+    policy(&hub.cluster, "cluster-set-routing", routing);
+    let team = json!({
+        "module": {"builtin": "required-labels"}, "grants": {"edits": [{"edit": "label", "key": "team"}]},
+        "operations": ["accept", "update"], "settings": {"required": [{"key": "team", "default": "a"}]},
+    });
+    policy(&hub.cluster, "team", team);
+    // Nobody changes this one: what policies change is no change of whoever accepts.
+    let rule = json!({"name": "none", "operations": ["update"], "message": "nothing is changed",
+                      "expression": "request.cluster.name != 'late-1'"});
+    policy(&hub.cluster, "no-update", json!({"module": {"builtin": "cel"}, "settings": {"rules": [rule]}}));
+    webhook.configure_and_wait(&hub.cluster);
+    let write = |name: &str, patch: Value, dry_run: bool| {
+        let api: Api<ManagedCluster> = Api::all(hub.client(Who::Admin));
+        let params = PatchParams { dry_run, ..PatchParams::default() };
+        let written = hub.wait(api.patch(name, &params, &Patch::Merge(patch)));
+        written.map(|cluster| cluster.metadata.labels.unwrap_or_default())
+    };
+    let has_both = |labels: &BTreeMap<String, String>| {
+        labels.get(SET).is_some_and(|set| set == "edge") && labels.get("team").is_some_and(|team| team == "a")
+    };
+    let accepts = || json!({"spec": {"hubAcceptsClient": true}});
+    let annotates = |name: &str| write(name, json!({"metadata": {"annotations": {"mine": "b"}}}), true);
+    until("the policies are in force", || {
+        write("late-1", accepts(), true).is_ok_and(|labels| has_both(&labels)) && annotates("late-1").is_err()
+    });
+    let said = refused(annotates("late-1")).unwrap_or_default();
+    assert!(said.contains("nothing is changed"), "{said}");
+    let as_before = hub.managed("late-1");
+    assert!(
+        !hub.accepts("late-1") && !as_before.metadata.labels.is_some_and(|labels| has_both(&labels)),
+        "they were dry runs"
+    );
+
+    // What else somebody writes with it is theirs, also what policies would write of another cluster.
+    for more in [json!({"mine": "b"}), json!({"team": "b"}), json!({"mine": "b", "team": "a", SET: "edge"})] {
+        let patch = json!({"metadata": {"labels": more}, "spec": {"hubAcceptsClient": true}});
+        let said = refused(write("late-1", patch.clone(), false)).unwrap_or_else(|| panic!("it passes: {patch}"));
+        assert!(said.contains("nothing is changed"), "{said}");
+    }
+    let run = hub.accept(&["late-1", "--yes"]);
+    assert_eq!(run.code, 0, "{} {}", run.stdout, run.stderr);
+    assert!(hub.accepts("late-1") && has_both(&hub.managed("late-1").metadata.labels.unwrap_or_default()));
+
+    // Who changes one that is accepted changes it with the changes of policies, and takes its acceptance back without.
+    hub.join("other-1");
+    write("other-1", accepts(), false).expect("it is accepted");
+    let without = json!({"metadata": {"labels": {"team": null}}});
+    let labels = write("other-1", without, false).expect("a policy puts it back");
+    assert_eq!(labels.get("team").map(String::as_str), Some("a"), "{labels:?}");
+    write("late-1", json!({"spec": {"hubAcceptsClient": false}}), true)
+        .expect_err("a policy denies every update of it");
+    write("other-1", json!({"spec": {"hubAcceptsClient": false}}), false).expect("it is taken back");
+
+    // Where the API server asks nobody for changes, it accepts none without them.
+    hub.join("late-2");
+    hub.cluster.kubectl(&["delete", "mutatingwebhookconfiguration", "ocm-policy-webhook"]).expect("it is deleted");
+    let mut said = None;
+    until("nobody makes the changes", || {
+        said = refused(write("late-2", json!({"spec": {"hubAcceptsClient": true}}), true));
+        said.is_some()
+    });
+    let said = said.unwrap_or_default();
+    assert!(said.contains("may not make a change that it wants"), "{said}");
 }
 
 #[test]
