@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use ocm_core::shell::shell;
-use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_core::{Event, Failure, Named, Narrator, Reason};
 use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
@@ -60,7 +60,24 @@ struct Finding {
     cluster: Option<String>,
     severity: String,
     summary: String,
+    #[serde(default)]
+    objects: Vec<Object>,
     next: Vec<String>,
+}
+
+/// An object that shows a finding.
+#[derive(Deserialize)]
+struct Object {
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+}
+
+impl Object {
+    fn is(&self, named: &Named) -> bool {
+        let Named { kind, namespace, name } = named;
+        (&self.kind, &self.namespace, &self.name) == (kind, namespace, name)
+    }
 }
 
 impl Troubleshoot {
@@ -74,15 +91,9 @@ impl Troubleshoot {
         if failure.reason != Reason::TimedOut {
             return failure;
         }
-        let found = self.look(clusters, narrator).await;
-        // A wait that tells which object it waits for knows as much of it, by its kind and name.
-        let known = |line: &str| {
-            let object = line.split_once(": ").map_or(line, |(_, summary)| summary).split(' ').take(2);
-            let object = object.collect::<Vec<_>>().join(" ");
-            failure.causes.iter().any(|told| told.strip_prefix(&object).is_some_and(|rest| rest.starts_with(':')))
-        };
-        let lines: Vec<String> = found.lines.into_iter().filter(|line| !known(line)).collect();
-        let failure = lines.into_iter().fold(failure, Failure::because);
+        // A wait that tells which object it waits for knows as much of it.
+        let found = self.look_further(clusters, failure.about.as_deref(), narrator).await;
+        let failure = found.lines.into_iter().fold(failure, Failure::because);
         found.next.into_iter().fold(failure, |failure, next| {
             let known = failure.hints.iter().any(|hint| crate::words(hint) == next);
             if known { failure } else { failure.hint(next) }
@@ -92,6 +103,11 @@ impl Troubleshoot {
     /// What is found of clusters, or of what the connection leads to where none is named. Where nothing can be found out
     /// that is no failure of its own: what to type is said all the same.
     pub async fn look(&self, clusters: &[String], narrator: &dyn Narrator) -> Found {
+        self.look_further(clusters, None, narrator).await
+    }
+
+    /// The same, where something is known of an object already.
+    async fn look_further(&self, clusters: &[String], known: Option<&Named>, narrator: &dyn Narrator) -> Found {
         let clusters: Vec<&String> = clusters.iter().take(SHOWN).collect();
         let Some(connection) = &self.connection else {
             let names: String = clusters.iter().map(|name| format!(" {name}")).collect();
@@ -107,7 +123,7 @@ impl Troubleshoot {
         narrator.tell(Event::now("looking for the cause"));
         match tokio::time::timeout(LONGEST, report(&words)).await.unwrap_or_default() {
             None => Found { next: vec![format!("{line} looks for the cause")], ..Found::default() },
-            Some(report) => told(report, !clusters.is_empty(), &line),
+            Some(report) => told(report, !clusters.is_empty(), known, &line),
         }
     }
 }
@@ -129,17 +145,20 @@ fn binary() -> Option<PathBuf> {
     binary.is_file().then_some(binary)
 }
 
-/// What of a report is told: of clusters only if some were asked about, for a hub may have any number of others.
-fn told(report: Report, of_clusters: bool, line: &str) -> Found {
+/// What of a report is told: of clusters only if some were asked about, for a hub may have any number of others. Of the object
+/// that is known, only what to do next.
+fn told(report: Report, of_clusters: bool, known: Option<&Named>, line: &str) -> Found {
     let mut found = Found::default();
     if of_clusters {
         let standings = report.clusters.iter().take(SHOWN);
         found.lines.extend(standings.map(|standing| clean(&format!("{}: {}", standing.name, standing.headline))));
     }
     let counts = |finding: &&Finding| finding.severity == "error" && (of_clusters || finding.cluster.is_none());
-    for Finding { id, summary, next, .. } in report.findings.iter().filter(counts).take(SHOWN) {
+    for Finding { id, summary, objects, next, .. } in report.findings.iter().filter(counts).take(SHOWN) {
         // The cause of where a cluster stands is in the sentence about it.
-        if !found.lines.iter().any(|line| line.ends_with(summary.as_str())) {
+        let is_told = found.lines.iter().any(|line| line.ends_with(summary.as_str()));
+        let is_known = known.is_some_and(|known| matches!(objects.as_slice(), [only] if only.is(known)));
+        if !is_told && !is_known {
             found.lines.push(clean(&format!("{id}: {summary}")));
         }
         found.next.extend(next.iter().map(|next| clean(next)));
@@ -155,7 +174,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Found {
-        told(serde_json::from_str(text).unwrap(), true, "kubectl ocm troubleshoot c1")
+        told(serde_json::from_str(text).unwrap(), true, None, "kubectl ocm troubleshoot c1")
     }
 
     #[test]
@@ -163,7 +182,7 @@ mod tests {
         let report = r#"{"clusters": [{"name": "c1", "headline": "stopped"}], "findings": [
             {"id": "OCM2205", "cluster": "c1", "severity": "error", "summary": "waits", "next": ["x"]},
             {"id": "OCM1102", "severity": "error", "summary": "no operator", "next": ["y"]}]}"#;
-        let found = told(serde_json::from_str(report).unwrap(), false, "z");
+        let found = told(serde_json::from_str(report).unwrap(), false, None, "z");
         assert_eq!(
             (found.lines, found.next),
             (vec!["OCM1102: no operator".to_owned()], vec!["y".to_owned(), "z shows the evidence".to_owned()])
@@ -184,6 +203,19 @@ mod tests {
         assert_eq!(found.lines[0], "c1: stopped at step 5 of 9: waits");
         assert!(found.lines[1].starts_with("OCM1102: no") && !found.lines[1].contains('\u{1b}'), "{found:?}");
         assert_eq!(found.next, ["kubectl ocm accept c1", "kubectl ocm troubleshoot c1 shows the evidence"]);
+    }
+
+    #[test]
+    fn of_an_object_that_the_wait_has_told_of_only_what_to_do_is_told() {
+        let report = r#"{"clusters": [], "findings": [
+            {"id": "OCM1102", "severity": "error", "summary": "Deployment a/b is not ready", "next": ["x"],
+             "objects": [{"side": "hub", "kind": "Deployment", "namespace": "a", "name": "b"}]}]}"#;
+        let of = |name: &str| {
+            let known = Named { kind: "Deployment".to_owned(), namespace: Some("a".to_owned()), name: name.to_owned() };
+            told(serde_json::from_str(report).unwrap(), false, Some(&known), "z")
+        };
+        assert_eq!((of("b").lines, of("b").next[0].as_str()), (Vec::new(), "x"));
+        assert_eq!(of("bc").lines, ["OCM1102: Deployment a/b is not ready"]);
     }
 
     #[tokio::test]

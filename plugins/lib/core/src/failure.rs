@@ -130,12 +130,25 @@ pub struct Failure {
     pub causes: Vec<String>,
     /// What to do next; a command ready to be typed where there is one.
     pub hints: Vec<Hint>,
+    /// The object that the last cause is about, where whoever waited for it knows it.
+    pub about: Option<Box<Named>>,
+}
+
+/// An object, as people name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; none: it has none.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
 }
 
 impl Failure {
     /// A failure with a reason and its sentence.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), causes: Vec::new(), hints: Vec::new() }
+        Self { reason, message: message.into(), causes: Vec::new(), hints: Vec::new(), about: None }
     }
 
     /// A command line that cannot be acted upon.
@@ -158,6 +171,12 @@ impl Failure {
     pub fn because(mut self, cause: impl fmt::Display) -> Self {
         self.causes.push(cause.to_string());
         self
+    }
+
+    /// Says which object its last cause is about.
+    #[must_use]
+    pub fn about(self, about: Option<Named>) -> Self {
+        Self { about: about.map(Box::new), ..self }
     }
 
     /// Adds what to do next.

@@ -8,6 +8,7 @@ use ocm_api::operator::{ClusterManagerMode, FeatureGate, FeatureGateMode};
 use ocm_api::{ClusterManager, Condition};
 
 use super::feature_gates::{AUTO_APPROVAL, DEFAULT_CLUSTER_SET, REPLICA_SETS};
+use crate::Named;
 use crate::workload::Health;
 
 /// What a hub shows at one moment.
@@ -111,6 +112,15 @@ pub enum Finding {
         /// What came instead.
         because: String,
     },
+}
+
+impl Finding {
+    /// The object that it is about, where it is one.
+    pub fn about(&self) -> Option<Named> {
+        let Self::Deployment { name, .. } = self else { return None };
+        let (namespace, name) = name.split_once('/')?;
+        Some(Named { kind: "Deployment".to_owned(), namespace: Some(namespace.to_owned()), name: name.to_owned() })
+    }
 }
 
 impl fmt::Display for Finding {

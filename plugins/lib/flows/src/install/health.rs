@@ -27,9 +27,11 @@ pub(super) async fn usable(
     let deadline = Instant::now() + timeout;
     let again = "what was applied stays: mend it and run the same command again, it goes on from there";
     let doing = "waiting for the hub to be usable";
+    let mut about = None;
     until_triggered(doing, deadline, PAUSE, triggers(cluster, hub), narrator, async || {
         let facts = observe(cluster, api, hub).await?;
         let findings = judge(&facts);
+        about = findings.first().and_then(Finding::about);
         let Some(first) = findings.first() else { return Ok(Check::Ready(())) };
         // Nothing tells when the API server asks a webhook, or when it answers; nor of a hub that runs elsewhere.
         let is_answer = matches!(first, Finding::NotAsked(_) | Finding::Unanswered { .. });
@@ -39,5 +41,5 @@ pub(super) async fn usable(
         }
     })
     .await
-    .map_err(|failure| failure.hint(again))
+    .map_err(|failure| failure.about(about).hint(again))
 }

@@ -182,12 +182,14 @@ async fn rolled_out(
 ) -> Result<(), Failure> {
     let hub = &upgrade.name;
     let doing = "waiting for the hub to roll out";
+    let mut about = None;
     until_triggered(doing, deadline, PAUSE, triggers(cluster, hub), narrator, async || {
         let facts = observe(cluster, None, hub).await?;
         let running = installed::running(cluster, &facts.namespace, None).await?;
         let status = facts.manager.status.clone().unwrap_or_default();
         let old = rules::rollout::not_yet_updated(&status, &running, &upgrade.images);
         let findings = judge(&facts);
+        about = findings.first().and_then(Finding::about);
         // Nothing tells when a webhook answers; nor of a hub that runs elsewhere.
         let unwatched = health::is_hosted(&facts.manager)
             || matches!(findings.first(), Some(Finding::NotAsked(_) | Finding::Unanswered { .. }));
@@ -198,5 +200,5 @@ async fn rolled_out(
         })
     })
     .await
-    .map_err(|failure| failure.hint(Remedy::RunAgain))
+    .map_err(|failure| failure.about(about).hint(Remedy::RunAgain))
 }
