@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
-use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, Pair, Trust, configurations, is_answer, probe};
+use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, PROBE_SENTENCE, Pair, Trust, configurations, probe};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
@@ -233,7 +233,7 @@ impl Webhook {
         fs::write(&file, probe().body().to_string()).unwrap();
         until("the API server asks", || {
             let said = hub.kubectl(&["create", "--dry-run=server", "--filename", file.to_str().unwrap()]);
-            said.is_err_and(|error| is_answer(&error.to_string()))
+            said.is_err_and(|error| error.to_string().contains(PROBE_SENTENCE))
         });
     }
 

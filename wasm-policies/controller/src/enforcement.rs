@@ -84,7 +84,7 @@ fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer,
         return Some(Problem { reason: reasons::FAILURE_POLICY_IGNORE, message });
     }
     match answer {
-        Ok(answer @ Answer::Refused(_)) if engine::is_answer(&answer.said()) => strange(judges, changes),
+        Ok(Answer::Refused(said)) if engine::is_answer(said) => strange(judges, changes),
         Ok(_) => {
             let message = format!("the API server does not ask the webhook as its configuration says; {REPAIR}");
             Some(Problem { reason: reasons::NOT_ASKED_AT_ALL, message })
@@ -162,7 +162,8 @@ mod tests {
     use std::sync::LazyLock;
 
     use ocm_core::Reason;
-    use ocm_core::policy_engine::{FailurePolicy, PROBE_SENTENCE, Trust, configurations};
+    use ocm_core::admission::{Admission, Objection};
+    use ocm_core::policy_engine::{FailurePolicy, PROBE_CODE, PROBE_SENTENCE, Trust, configurations};
 
     use super::*;
 
@@ -170,6 +171,10 @@ mod tests {
 
     fn reason(judges: Found<Value>, answer: Result<Answer, NoAnswer>) -> Option<&'static str> {
         judged(&judges, &Ok(Some(planned("Mutating", FailurePolicy::Fail))), &answer).map(|problem| problem.reason)
+    }
+
+    fn said(by: Admission) -> Objection {
+        Objection { by, why: PROBE_SENTENCE.to_owned(), codes: vec![PROBE_CODE.to_owned()] }
     }
 
     fn live(failure: FailurePolicy) -> Value {
@@ -188,14 +193,17 @@ mod tests {
 
     #[test]
     fn only_an_answer_that_requests_wait_for_is_enforcing() {
-        let refused = || Ok(Answer::Refused(format!("{}: {PROBE_SENTENCE}", webhooks::REGISTER)));
+        let refused = || Ok(Answer::Refused(said(Admission::Webhook(webhooks::REGISTER.to_owned()))));
         let fails = || Ok(Some(live(FailurePolicy::Fail)));
         assert_eq!(reason(fails(), refused()), None);
         assert_eq!(reason(Ok(Some(live(FailurePolicy::Ignore))), refused()), Some("FailurePolicyIgnore"));
         assert_eq!(reason(Ok(None), refused()), Some("ConfigurationMissing"));
         assert_eq!(reason(Err("forbidden".to_owned()), refused()), Some(UNKNOWN));
         assert_eq!(reason(fails(), Ok(Answer::Admitted(Vec::new()))), Some("NotAsked"));
-        assert_eq!(reason(fails(), Ok(Answer::Refused("another webhook says no".to_owned()))), Some("NotAsked"));
+        assert_eq!(
+            reason(fails(), Ok(Answer::Refused(said(Admission::Webhook("another".to_owned()))))),
+            Some("NotAsked")
+        );
         let silent = |name: &str, is_distrusted| {
             let failure = Failure::new(Reason::Busy, "failed calling webhook");
             Err(NoAnswer::Webhook { name: name.to_owned(), is_distrusted, failure })
@@ -210,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_trusts_somebody_else_is_told_with_what_puts_it_right() {
-        let refused = || Ok(Answer::Refused(format!("{}: {PROBE_SENTENCE}", webhooks::REGISTER)));
+        let refused = || Ok(Answer::Refused(said(Admission::Webhook(webhooks::REGISTER.to_owned()))));
         let judges = || Ok(Some(live(FailurePolicy::Fail)));
         let strange = |wrong: &str| {
             let plan = configurations(&Trust::Bundle(wrong.to_owned()), FailurePolicy::Fail);

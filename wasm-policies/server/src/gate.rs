@@ -378,7 +378,9 @@ impl Judge for Gate {
         };
         if stage == Stage::Validating && is_probe(&asked) {
             self.metrics.count("probe", 403);
-            return Review::Answered(answered(&review::refusal(&asked.id, policy_engine::PROBE_SENTENCE), None));
+            let refusal =
+                review::refusal_for_programs(&asked.id, policy_engine::PROBE_SENTENCE, policy_engine::PROBE_CODE);
+            return Review::Answered(answered(&refusal, None));
         }
         if self.waits(&asked, stage) {
             let deadline = deadline.clone();

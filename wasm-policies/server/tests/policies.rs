@@ -703,6 +703,8 @@ async fn whoever_installs_the_webhook_sees_that_it_is_asked() {
         let probe = ocm_core::policy_engine::PROBE;
         let said = refused(&parts, probe).unwrap();
         assert_eq!(said, ocm_core::policy_engine::PROBE_SENTENCE);
+        let causes = &response(&parts, &review(probe))["status"]["details"]["causes"];
+        assert_eq!(causes[0]["reason"], ocm_core::policy_engine::PROBE_CODE);
         assert_eq!(refused(&parts, &format!("{probe}-2")), None);
     }
 }

@@ -11,6 +11,7 @@ pub mod accept;
 pub mod account;
 pub mod addon;
 pub mod address;
+pub mod admission;
 pub mod baseline;
 pub mod bootstrap;
 pub mod certificate;

@@ -1,30 +1,34 @@
 //! What admission says about an object that nobody stores.
 
+use std::slice;
+
 use http::header::{CONTENT_TYPE, WARNING};
 use kube::client::Body;
 use kube::core::Status;
 use ocm_api::Manifest;
 use ocm_core::Failure;
+use ocm_core::admission::Objection;
 use ocm_core::reconcile::FIELD_MANAGER;
 
 use crate::Cluster;
-use crate::untyped::{StatusKind, failed_webhook, is_distrust};
+use crate::middleware::warning_text;
+use crate::untyped::{StatusKind, failed_webhook, is_distrust, objection};
 
 /// What was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It would be stored; with these warnings.
-    Admitted(Vec<String>),
-    /// It was refused, with this message.
-    Refused(String),
+    Admitted(Vec<Objection>),
+    /// It was refused.
+    Refused(Objection),
 }
 
 impl Answer {
     /// What was said with it: the warnings, or why it was refused.
-    pub fn said(&self) -> String {
+    pub fn said(&self) -> &[Objection] {
         match self {
-            Self::Admitted(warnings) => warnings.concat(),
-            Self::Refused(why) => why.clone(),
+            Self::Admitted(warnings) => warnings,
+            Self::Refused(why) => slice::from_ref(why),
         }
     }
 }
@@ -73,7 +77,8 @@ pub async fn ask(cluster: &Cluster, manifest: &Manifest) -> Result<Answer, NoAns
     let answer = cluster.client.send(request).await.map_err(cannot)?;
     if answer.status().is_success() {
         let warnings = answer.headers().get_all(WARNING).into_iter();
-        return Ok(Answer::Admitted(warnings.filter_map(|text| Some(text.to_str().ok()?.to_owned())).collect()));
+        let warnings = warnings.filter_map(|header| header.to_str().ok().and_then(warning_text));
+        return Ok(Answer::Admitted(warnings.map(|text| objection(&text)).collect()));
     }
     let code = answer.status().as_u16();
     let body = answer.into_body().collect_bytes().await.map_err(cannot)?;
@@ -83,7 +88,9 @@ pub async fn ask(cluster: &Cluster, manifest: &Manifest) -> Result<Answer, NoAns
         ..Status::default()
     });
     if StatusKind::of(&status) == StatusKind::Denied {
-        return Ok(Answer::Refused(status.message));
+        let causes = status.details.into_iter().flat_map(|details| details.causes);
+        let codes = causes.map(|cause| cause.reason).filter(|reason| !reason.is_empty()).collect();
+        return Ok(Answer::Refused(Objection { codes, ..objection(&status.message) }));
     }
     let webhook = failed_webhook(&status).map(|name| (name.to_owned(), is_distrust(&status.message)));
     let failure = cluster.explain(&what, kube::Error::Api(Box::new(status)));

@@ -228,7 +228,7 @@ where
 }
 
 /// The text of a `Warning:` header as Kubernetes writes it: `299 - "text"` (RFC 7234 section 5.5).
-fn warning_text(header: &str) -> Option<String> {
+pub(crate) fn warning_text(header: &str) -> Option<String> {
     let quoted = header.strip_prefix("299 ")?.split_once(' ')?.1;
     let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
     Some(inner.replace("\\\"", "\"").replace("\\\\", "\\"))

@@ -17,5 +17,7 @@ pub use request::{
     of_cluster, of_csr, registers, request_of,
 };
 pub(crate) use request::{CLUSTER_GROUP, CLUSTERS, CSR_GROUP, CSRS, operations};
-pub use response::{is_refused, passage, refusal, response, sentence, takes_away, unchanged, unjudged};
+pub use response::{
+    is_refused, passage, refusal, refusal_for_programs, response, sentence, takes_away, unchanged, unjudged,
+};
 pub use value::Unusable;

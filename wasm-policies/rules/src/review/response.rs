@@ -121,6 +121,14 @@ pub fn refusal(uid: &str, why: &str) -> Value {
     envelope(json!({"uid": uid, "allowed": false, "status": forbidden(why)}))
 }
 
+/// The AdmissionReview that refuses a request for a reason that is none of a policy's, with a word by which programs know it.
+/// The API server hands on the status that a webhook gives (`ToStatusErr` of `k8s.io/apiserver`), but for its message.
+pub fn refusal_for_programs(uid: &str, why: &str, code: &str) -> Value {
+    let mut review = refusal(uid, why);
+    review["response"]["status"]["details"] = json!({"causes": [{"reason": code}]});
+    review
+}
+
 /// The AdmissionReview that refuses what policies would let pass as far as they could be asked. What they said is told.
 pub fn unjudged(request: &Request<'_>, answer: &Combined, why: &str) -> Value {
     let mut review = response(request, answer);

@@ -20,7 +20,7 @@ mod removal;
 mod settings;
 mod works;
 
-pub use in_force::{mark, probe};
+pub use in_force::{ANSWERED_BY, answer, is_as_wanted, probe};
 pub use objects::{NAMES, plan};
 pub use policy::{BINDING_KIND, FIRST_MINOR, POLICY_KIND};
 pub use removal::{Effect, effects, is_answer, removal};

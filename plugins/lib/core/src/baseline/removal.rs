@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::objects::stages;
 use super::{Enforcement, Settings, approvals, certificate_requests, clusters, works};
+use crate::admission::{Admission, Objection};
 use crate::plan::{Found, Plan};
 
 /// What [`plan`](super::plan) has made but for the definition of approvals, with which all of them would go; in the order in
@@ -60,8 +61,8 @@ fn is_policy(manifest: &Manifest) -> bool {
 }
 
 /// Whether the baseline, with whatever settings, has a part in what was said about [`probe`](super::probe).
-pub fn is_answer(said: &str) -> bool {
-    said.contains(clusters::NAME)
+pub fn is_answer(said: &Objection) -> bool {
+    matches!(&said.by, Admission::Policy(name) if name == clusters::NAME)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Api;
+use ocm_api::Manifest;
 use ocm_core::baseline::{self, Enforcement, Settings};
 use ocm_core::plan::{Applied, Mode, Plan};
 use ocm_core::{Event, Failure, Narrator, Reason, Silent};
@@ -97,17 +98,11 @@ pub(super) fn rights(request: &BaselineRequest) -> Vec<Right> {
 /// When the cluster cannot be read.
 pub(super) async fn is_another_there(cluster: &Cluster, settings: &Settings) -> Result<bool, Failure> {
     let settings = with_bound_accounts(cluster, settings, &Silent).await?;
-    let mark = baseline::mark(&settings);
     let plan = baseline::plan(&settings);
-    for policy in plan.objects().filter(|object| object.kind() == baseline::POLICY_KIND) {
-        let live = apply::read(cluster, policy).await?;
-        let says = |text: &str| live.as_ref().is_some_and(|live| live.to_string().contains(text));
-        // One of them carries the mark of all.
-        if says("baseline ") {
-            return Ok(!says(&mark));
-        }
-    }
-    Ok(false)
+    let shows = |object: &&Manifest| object.kind() == baseline::POLICY_KIND && object.name() == baseline::ANSWERED_BY;
+    let Some(policy) = plan.objects().find(shows) else { return Ok(false) };
+    let live = apply::read(cluster, policy).await?;
+    Ok(live.is_some_and(|live| !baseline::is_as_wanted(&live, &settings)))
 }
 
 /// Whether the hub's baseline refuses what these settings would only warn of.
@@ -151,9 +146,9 @@ async fn in_force(
     timeout: Duration,
     narrator: &dyn Narrator,
 ) -> Result<bool, Failure> {
-    let mark = baseline::mark(settings);
+    let wanted = baseline::answer(settings);
     let refuses = settings.enforcement == Enforcement::Deny;
-    let is_right = |answer: &Answer| matches!(answer, Answer::Refused(_)) == refuses && answer.said().contains(&mark);
+    let is_right = |answer: &Answer| matches!(answer, Answer::Refused(_)) == refuses && answer.said().contains(&wanted);
     until("waiting for the baseline to take effect", Instant::now() + timeout, PAUSE, narrator, async || {
         if let Some(name) = unread(cluster).await? {
             return Ok(Check::Unwatched(format!("the API server has not checked {name} yet")));

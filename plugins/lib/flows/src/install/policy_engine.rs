@@ -388,7 +388,7 @@ pub(super) async fn asked(
     deadline: Instant,
     narrator: &dyn Narrator,
 ) -> Result<(), Failure> {
-    let is_right = |answer: &Answer| matches!(answer, Answer::Refused(_)) && engine::is_answer(&answer.said());
+    let is_right = |answer: &Answer| matches!(answer, Answer::Refused(said) if engine::is_answer(said));
     until("waiting until the API server asks the webhook", deadline, PAUSE, narrator, async || {
         Ok(match probe::ask_with(cluster, &engine::probe(), IN_A_ROW, is_right).await {
             // A webhook that has to answer did not: the one that is being installed again, or the hub's own.

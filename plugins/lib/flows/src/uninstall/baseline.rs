@@ -77,7 +77,7 @@ pub async fn uninstall_baseline(
 
 /// Waits until the API server no longer answers by the baseline.
 async fn gone(cluster: &Cluster, timeout: Duration, narrator: &dyn Narrator) -> Result<bool, Failure> {
-    let is_right = |answer: &Answer| !baseline::is_answer(&answer.said());
+    let is_right = |answer: &Answer| !answer.said().iter().any(baseline::is_answer);
     until("waiting for the removal to take effect", Instant::now() + timeout, PAUSE, narrator, async || {
         Ok(match probe::ask(cluster, is_right).await? {
             Seen::All => Check::Ready(true),
