@@ -202,11 +202,14 @@ fn named_proxy(secret: Option<&Secret>, known: &str) -> Result<Option<String>, F
 }
 
 /// The proxy of a URL that an agent goes by, which may hold a password and is in no message.
-fn agents_proxy(url: &str) -> Result<Proxy, Trouble> {
-    Proxy::parse(url, Origin::Kubeconfig).map_err(|error| {
-        let text = "the proxy on the agent's way to the hub cannot be used";
-        Trouble::of(&Failure::new(Reason::Kubeconfig, text).because(error), None)
-    })
+fn agents_proxy(url: &str) -> Result<Proxy, Failure> {
+    let text = "the proxy on the agent's way to the hub cannot be used";
+    Proxy::parse(url, Origin::Kubeconfig).map_err(|error| Failure::new(Reason::Kubeconfig, text).because(error))
+}
+
+/// Why the hub is not asked. No right is missing for it.
+fn unasked(failure: Failure) -> Trouble {
+    Trouble::of(&failure, None)
 }
 
 /// Looks at the way to the hub from pods beside the agents of the clusters that were asked about (none: of all). Agents that
@@ -266,12 +269,12 @@ async fn ask_beside(
         Some(question) => question.entry.proxy_url.clone().filter(|url| !url.is_empty()),
         None => dialled.proxy(managed, agent).await?,
     };
-    named.as_deref().map(agents_proxy).transpose()?;
+    named.as_deref().map(agents_proxy).transpose().map_err(unasked)?;
     let place = looks.start(managed, agent, narrator.as_ref()).await?;
     let variable = |name: &str| place.proxies.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let of_pod = |endpoint: &Endpoint| of_environment(variable, true, &endpoint.host, endpoint.port);
     let url = named.or_else(|| of_pod(&dialled.endpoint));
-    let proxy = url.as_deref().map(agents_proxy).transpose()?;
+    let proxy = url.as_deref().map(agents_proxy).transpose().map_err(unasked)?;
     Ok(match question {
         Some(Question { klusterlet, entry, token }) => {
             let entry = ClusterEntry { proxy_url: url, ..entry };
@@ -307,8 +310,8 @@ async fn probe(question: Question, from: Vantage, narrator: Arc<dyn Narrator>) -
     // Of the agent's kubeconfig nothing counts but the way to its hub.
     let entry = hub::way(entry);
     let has_proxy = entry.proxy_url.is_some();
-    if let Some(Err(trouble)) = entry.proxy_url.as_deref().map(agents_proxy) {
-        let (credential, answer) = (Credential::Bootstrap, Answer::NotAsked(trouble));
+    if let Some(Err(failure)) = entry.proxy_url.as_deref().map(agents_proxy) {
+        let (credential, answer) = (Credential::Bootstrap, Answer::NotAsked(unasked(failure)));
         return Probe { klusterlet, credential, server, proxy: None, is_own_proxy: false, answer };
     }
     let user = AuthInfo { token: Some(token), ..AuthInfo::default() };
