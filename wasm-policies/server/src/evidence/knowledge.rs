@@ -157,8 +157,9 @@ impl Knowledge {
         request: &Request<'_>,
         deadline: &Deadline,
     ) {
-        let stores = sources.into_iter().filter_map(|source| self.find(source));
-        stores.for_each(|store| drop(store.arrive(request, deadline)));
+        let mut stores = sources.into_iter().filter_map(|source| self.find(source));
+        // Where it has not arrived at one of them in time, the answer is an error.
+        let _ = stores.try_for_each(|store| store.arrive(request, deadline));
     }
 
     /// What has to be noted of a request if it is let pass, for those who count objects of these sources; none: nothing.
