@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
             println!("\nSome targets are missed.");
-            ExitCode::SUCCESS
+            ExitCode::FAILURE
         }
         Err(why) => {
             eprintln!("error: {why}");

@@ -67,14 +67,20 @@ impl Told {
     }
 }
 
+/// Whether some fault is about this word.
+pub fn is_about(word: &str) -> bool {
+    all().iter().any(|fault| fault.words.contains(word))
+}
+
 /// Makes each of these faults, and undoes it. Tells the result of each, and at the end of all.
 ///
 /// # Panics
-/// When one is not found as the one cause, or is still found when it is undone.
+/// When none is meant, and when one is not found as the one cause, or is still found when it is undone.
 #[expect(clippy::print_stdout, reason = "who waits for a matrix sees its result")]
 pub fn matrix(is_meant: impl Fn(&Fault) -> bool) {
     let _alone = alone();
     let faults: Vec<Fault> = all().into_iter().filter(|fault| is_meant(fault)).collect();
+    assert!(!faults.is_empty(), "no fault is meant");
     let (registering, others): (Vec<&Fault>, Vec<&Fault>) =
         faults.iter().partition(|fault| fault.of == Of::Registering);
     let mut told = Told::default();

@@ -18,4 +18,4 @@ mod webhooks;
 mod works;
 
 pub use fault::Fault;
-pub use matrix::matrix;
+pub use matrix::{is_about, matrix};
