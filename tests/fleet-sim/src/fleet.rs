@@ -169,7 +169,7 @@ impl Fleet {
             };
             tasks.push(task.abort_handle());
         }
-        Storm { hub: self.hub.clone(), right: right.len(), hostile, seen, tasks, begun }
+        Storm { hub: self.hub.clone(), right: right.len(), planned: plan.hostile, hostile, seen, tasks, begun }
     }
 
     /// Each of these writes its status, and renews its lease where the hub has made one.
@@ -255,6 +255,9 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 pub struct Storm {
     hub: Arc<Hub>,
     right: usize,
+    /// How many hostile clusters the plan has.
+    planned: usize,
+    /// How many of them come.
     hostile: usize,
     seen: Arc<Mutex<Seen>>,
     tasks: Vec<AbortHandle>,
@@ -298,6 +301,7 @@ impl Storm {
             agents: seen.agents,
             to_accepted: Latencies::of(seen.accepted),
             to_certificate: Latencies::of(seen.signed),
+            planned_hostile: self.planned,
             hostile: hostile.collect(),
             failures: seen.failures,
             repeated: self.hub.repeated(),

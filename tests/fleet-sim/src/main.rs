@@ -15,8 +15,8 @@ use fleet_sim::{Access, Error, Fleet, Plan};
 /// Nobody is accepted by this command: what the hub's policies or its administrator do is what is looked at. The objects of
 /// the clusters stay on the hub. It prints counts and latencies.
 ///
-/// Exit codes: 0 all right clusters joined and no hostile one got in, 1 otherwise, or the hub cannot be used, 2 wrong
-/// arguments.
+/// Exit codes: 0 all right clusters joined, all hostile ones tried and none got in, 1 otherwise, or the hub cannot be used,
+/// 2 wrong arguments.
 #[derive(Parser)]
 #[command(name = "fleet-sim")]
 struct Arguments {

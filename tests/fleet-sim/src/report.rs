@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::agent::Agent;
-use crate::hostile::Attempt;
+use crate::hostile::{Attempt, Hostile};
 
 /// How long things took.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,9 @@ pub struct Report {
     pub to_accepted: Latencies,
     /// From sending the request until its certificate was seen.
     pub to_certificate: Latencies,
-    /// What came of the hostile ones.
+    /// How many hostile clusters were planned.
+    pub planned_hostile: usize,
+    /// What came of the hostile ones that have tried.
     pub hostile: Vec<Attempt>,
     /// What right clusters could not do once they had certificates.
     pub failures: Vec<String>,
@@ -75,9 +77,18 @@ impl Report {
         self.hostile.iter().filter(|attempt| attempt.is_in).collect()
     }
 
-    /// Whether all right clusters joined and reported, and no hostile one got in.
+    /// How many hostile clusters have tried, in which way.
+    pub fn tried(&self) -> BTreeMap<Hostile, usize> {
+        let mut tried = BTreeMap::new();
+        self.hostile.iter().for_each(|attempt| *tried.entry(attempt.kind).or_default() += 1);
+        tried
+    }
+
+    /// Whether all right clusters joined and reported, and all hostile ones tried and none got in.
     pub fn is_right(&self) -> bool {
-        self.agents.len() == self.clusters && self.let_in().is_empty() && self.failures.is_empty()
+        let (joined, tried) = (self.agents.len(), self.hostile.len());
+        let have_all_come = joined == self.clusters && tried == self.planned_hostile;
+        have_all_come && self.let_in().is_empty() && self.failures.is_empty()
     }
 }
 
@@ -92,8 +103,12 @@ impl fmt::Display for Report {
         writeln!(f, "request to certificate  {}", self.to_certificate)?;
         writeln!(f, "all accepted after      {seconds:.1} s, {rate:.1} clusters/s")?;
         let refused = self.hostile.iter().filter(|attempt| attempt.request.is_none()).count();
-        let (all, inside) = (self.hostile.len(), self.let_in().len());
-        writeln!(f, "hostile clusters        {all}: {inside} let in, {refused} without a request that the hub took")?;
+        let (planned, tried, inside) = (self.planned_hostile, self.hostile.len(), self.let_in().len());
+        write!(f, "hostile clusters        {planned}: {tried} tried, {inside} let in, ")?;
+        writeln!(f, "{refused} without a request that the hub took")?;
+        for (kind, count) in self.tried() {
+            writeln!(f, "  tried: {count} as {kind:?}")?;
+        }
         for attempt in self.let_in() {
             writeln!(f, "  let in: {} as {:?}, request {:?}", attempt.cluster, attempt.kind, attempt.request)?;
         }
@@ -110,6 +125,44 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A report of a storm without right clusters.
+    fn report(planned_hostile: usize, hostile: Vec<Attempt>) -> Report {
+        Report {
+            clusters: 0,
+            accepted: 0,
+            agents: Vec::new(),
+            to_accepted: Latencies::default(),
+            to_certificate: Latencies::default(),
+            planned_hostile,
+            hostile,
+            failures: Vec::new(),
+            repeated: BTreeMap::new(),
+            first: Duration::ZERO,
+            took: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn hostile_clusters_that_never_tried_do_not_count_as_kept_out() {
+        let attempt = |kind, is_in| Attempt {
+            kind,
+            cluster: "c".to_owned(),
+            request: None,
+            refusals: vec!["no".to_owned()],
+            is_in,
+        };
+        let two = vec![attempt(Hostile::OtherName, false), attempt(Hostile::SecondKey, false)];
+        assert!(report(2, two.clone()).is_right());
+        assert!(!report(3, two.clone()).is_right() && !report(1, Vec::new()).is_right());
+        assert!(!report(1, vec![attempt(Hostile::OtherName, true)]).is_right());
+        let told = report(3, two).to_string();
+        for line in
+            ["hostile clusters        3: 2 tried, 0 let in", "  tried: 1 as OtherName", "  tried: 1 as SecondKey"]
+        {
+            assert!(told.contains(line), "{told}");
+        }
+    }
 
     #[test]
     fn latencies_are_told_by_their_parts() {

@@ -8,7 +8,7 @@ use e2e_tests::roles::user_with;
 use e2e_tests::storm_support::{self, LetIn, approving_otherwise};
 use e2e_tests::until_within;
 use e2e_tests::webhook_support::policy;
-use fleet_sim::Plan;
+use fleet_sim::{Hostile, Plan};
 
 use crate::table::Table;
 use crate::{AT_ONCE, leading, patience};
@@ -35,7 +35,8 @@ pub(crate) fn run(count: usize, seed: u64, table: &mut Table) -> Peaks {
     let second = Controller::start_as(&user);
     let base = [webhook.memory()[1], second.memory()[1]];
     let fleet = hub.fleet(AT_ONCE);
-    let hostile = count / HOSTILE;
+    // Each way comes once at least.
+    let hostile = (count / HOSTILE).max(Hostile::ALL.len());
     let plan = Plan { prefix: "c".to_owned(), clusters: count - hostile, hostile, reports: true, seed };
     let storm = fleet.storm(&plan);
     let reach = |percent: usize, then: &str| {
@@ -63,10 +64,13 @@ pub(crate) fn run(count: usize, seed: u64, table: &mut Table) -> Peaks {
 
     let expected = LetIn::by(&report).and("c-last", last);
     let is_right = report.is_right() && LetIn::on(&hub) == expected;
-    let figure =
-        format!("{} of {} right, {} of {hostile} hostile", report.accepted, report.clusters, report.let_in().len());
+    let (right, inside) = (report.clusters, report.let_in().len());
+    let figure = format!("{} of {right} right, {inside} of {} hostile", report.accepted, report.hostile.len());
     let row = |what: &str| format!("{count} while things break, {what}");
     table.judge(&row("let in"), figure, "all right, none hostile", is_right);
+    let (tried, ways) = (report.hostile.len(), report.tried().len());
+    let figure = format!("{tried} of {hostile} hostile, in {ways} of {} ways", Hostile::ALL.len());
+    table.judge(&row("tried"), figure, "all, in every way", tried == hostile && ways == Hostile::ALL.len());
     let written = expected.written(&hub);
     let figure = format!("{} wrong, {} not in the audit log", written.wrong.len(), written.missing.len());
     let once = written.wrong.is_empty() && written.missing.len() <= UNHEARD;

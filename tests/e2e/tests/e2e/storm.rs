@@ -11,7 +11,7 @@ use e2e_tests::roles::user_with;
 use e2e_tests::storm_support::{LetIn, approving_otherwise, grant_agents, hub};
 use e2e_tests::webhook_support::{HYGIENE, Webhook, policy};
 use e2e_tests::{kubectl_ocm, run, until, until_within};
-use fleet_sim::Plan;
+use fleet_sim::{Hostile, Plan};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use ocm_api::ManagedCluster;
@@ -66,6 +66,7 @@ fn of_two_hundred_every_right_one_is_let_in_once_and_no_hostile_one() {
     let last = hub.join("c-last");
     until("the last one is in", || hub.accepts("c-last"));
     assert_eq!((report.agents.len(), report.hostile.len()), (180, 20));
+    assert_eq!(report.tried().len(), Hostile::ALL.len(), "{report}");
     let expected = LetIn::by(&report).and("c-last", last);
     assert_eq!(LetIn::on(&hub), expected);
     // Of what is approved and of what is accepted.
