@@ -13,7 +13,7 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',',
           default_values_t = [Part::Storm, Part::Faults, Part::Stories])]
     pub parts: Vec<Part>,
-    /// How many clusters come at once; several numbers are measured one after the other
+    /// How many clusters come at once, at least two different numbers: they are measured one after the other
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 10_000],
           value_parser = clap::value_parser!(u32).range(100..))]
     pub clusters: Vec<u32>,
@@ -54,6 +54,10 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
 
 /// Runs the storm with the webhook as it is shipped.
 fn storm(clusters: &[u32], seed: u64) -> Result<(), String> {
+    // What each cluster adds to the memory is told by two. Better said before anything is built.
+    if clusters.iter().all(|count| Some(count) == clusters.first()) {
+        return Err("the storm needs at least two different numbers of clusters: --clusters 1000,10000".to_owned());
+    }
     let binaries = cli_tests::build_some(&["ocm-policy-webhook".to_owned()], &target()?, true, false)?;
     let clusters: Vec<String> = clusters.iter().map(u32::to_string).collect();
     let mut command = cli_tests::cargo();

@@ -3,9 +3,14 @@
 //! leader is killed, the API server is killed, a policy is replaced and the webhook's certificate is rotated.
 //!
 //! `cargo soak`, which builds what is measured. `SOAK_CLUSTERS` is how many come at once, several numbers with commas
-//! between them; `SOAK_SEED` decides which of them are hostile.
+//! between them, at least two; `SOAK_SEED` decides which of them are hostile.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its result, or ends")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its result, or ends"
+)]
 #![expect(clippy::cast_precision_loss, reason = "clusters and bytes are few enough")]
 
 mod idle;
@@ -13,6 +18,7 @@ mod rate;
 mod storm;
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,13 +28,18 @@ use fleet_sim::Plan;
 
 use crate::table::Table;
 
+/// Fewer clusters at once tell nothing.
+const LEAST: usize = 100;
 /// How many requests of clusters are on their way at once.
 const AT_ONCE: usize = 64;
 
 fn main() {
     let variable = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
     let counts = variable("SOAK_CLUSTERS", "1000,10000");
-    let counts: Vec<usize> = counts.split(',').map(|count| count.parse().unwrap()).collect();
+    let counts = counts_of(&counts).unwrap_or_else(|error| {
+        eprintln!("error: SOAK_CLUSTERS={counts}: {error}");
+        std::process::exit(2)
+    });
     let seed = variable("SOAK_SEED", "1").parse().unwrap();
     let mut table = Table::default();
     let loop_of = idle::measure(&mut table);
@@ -43,6 +54,17 @@ fn main() {
     table.print();
     if !table.is_met() {
         std::process::exit(1);
+    }
+}
+
+/// The numbers of clusters, the least first: what each of them adds to the memory is told by the first and the last.
+fn counts_of(text: &str) -> Result<Vec<usize>, String> {
+    let counts = text.split(',').map(|count| count.parse::<usize>().map_err(|error| format!("{count:?}: {error}")));
+    let counts: BTreeSet<usize> = counts.collect::<Result<_, _>>()?;
+    match counts.first() {
+        Some(least) if *least < LEAST => Err(format!("{least} are too few: {LEAST} are the least")),
+        _ if counts.len() < 2 => Err("at least two different numbers are needed".to_owned()),
+        _ => Ok(counts.into_iter().collect()),
     }
 }
 
