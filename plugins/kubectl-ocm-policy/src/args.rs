@@ -87,7 +87,9 @@ const TEST: &str = "Examples:
 
 const RUN: &str = "\
 A policy is FILE, or FILE=SETTINGS with settings as a file or JSON. A request is a request of the contract, an \
-AdmissionReview, a ManagedCluster or a CertificateSigningRequest, as JSON or YAML; a file may hold several.
+AdmissionReview, a ManagedCluster or a CertificateSigningRequest, as JSON or YAML; a file may hold several. \
+With -o json or yaml the answer to one request stands alone, and those to several are the list answers, \
+however many policies are asked.
 
 Examples:
   kubectl ocm policy run only-prod.wasm -f cluster.yaml
@@ -101,7 +103,8 @@ Exit codes: 0 everything is allowed, 1 a policy failed, 3 something is denied or
 const EXPLAIN: &str = "\
 Without -f the hub is asked why it let a cluster in, or what keeps it out: the latest verdict of each policy and \
 whether it may have changed since, who asks, who has approved, and what to type next. With -f modules are \
-evaluated on a request on this machine, without a hub; --as-group then names groups of whoever asks.
+evaluated on a request on this machine, without a hub; --as-group then names groups of whoever asks. \
+With -o json or yaml the answer to one request stands alone then, and those to several are the list answers.
 
 With --hypothetical the policies of the hub are evaluated on this machine, with the objects of the files laid \
 over those of the hub: HubPolicies that are to be applied, a cluster that is to come. The request is the join \
