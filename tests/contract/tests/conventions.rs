@@ -1,6 +1,6 @@
 //! What the sources of the libraries keep to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -217,36 +217,267 @@ fn examples_of_helps_can_be_pasted() {
     assert!(texts > 20, "helps have examples, and {texts} were found");
 }
 
-/// Where words are looked for: what others say in words alone is recognised in one place, what their controllers write in
-/// another, and test cases of policies may ask for words of a reason.
-const WORDS: [&str; 3] =
-    ["plugins/lib/checks/src/causes.rs", "plugins/lib/kube/src/untyped.rs", "wasm-policies/testing/src/expect.rs"];
+/// Files that look for words in a text, and whose text it is. Everything else matches on what is returned.
+const WORDS: &[(&str, &str)] = &[
+    (
+        "plugins/kubectl-ocm-policy/src/verbs/registry.rs",
+        "programs of docker that keep credentials say on stdout that there are none",
+    ),
+    ("plugins/lib/checks/src/causes.rs", "kubelets, operators and agents write them into conditions"),
+    ("plugins/lib/core/src/join/agent.rs", "lines of an agent's log"),
+    ("plugins/lib/core/src/redact.rs", "the labels of PEM"),
+    ("plugins/lib/dump/src/query.rs", "label selectors of Kubernetes"),
+    ("plugins/lib/dump/src/secret.rs", "programs that make dumps write them in the place of values"),
+    ("plugins/lib/flows/src/workload.rs", "kubelets say in a log's place that there is none"),
+    ("plugins/lib/kube/src/middleware.rs", "warnings of HTTP"),
+    ("plugins/lib/kube/src/untyped.rs", "API servers and the standard library have no type for them"),
+    ("wasm-policies/distribution/src/signature.rs", "the labels of PEM"),
+    ("wasm-policies/engine/src/runtime/errors.rs", "wasmtime has no type for it"),
+    ("wasm-policies/testing/src/expect.rs", "test cases of policies may ask for words of a reason"),
+];
 
-/// Whether a line looks for words in what an error says.
+/// How a text is searched.
+const SEARCHES: [&str; 18] = [
+    "contains",
+    "ends_with",
+    "find",
+    "match_indices",
+    "matches",
+    "rfind",
+    "rsplit",
+    "rsplit_once",
+    "rsplitn",
+    "split",
+    "split_once",
+    "split_terminator",
+    "splitn",
+    "starts_with",
+    "strip_prefix",
+    "strip_suffix",
+    "trim_end_matches",
+    "trim_start_matches",
+];
+
+/// Constants, and whether words stand in them: a text with a space. Of those of one name in several sources, in all of them.
+type Constants = BTreeMap<String, bool>;
+
+/// What of a source is words: its strings, the constants that it names, and what looks for words that it is given.
+struct Names<'a> {
+    own: &'a Constants,
+    all: &'a Constants,
+    searching: BTreeSet<String>,
+}
+
+impl Names<'_> {
+    /// The words that stand in what a search is given. Closures look at something else.
+    fn words(&self, given: &Group) -> Vec<String> {
+        let begins = given.stream().into_iter().next();
+        let is_closure = match begins {
+            Some(TokenTree::Punct(sign)) => sign.as_char() == '|',
+            Some(TokenTree::Ident(name)) => name == "move",
+            _ => false,
+        };
+        let mut found = Vec::new();
+        if !is_closure {
+            collect_strings(given.stream(), &mut found);
+            found.retain(|text| text.contains(' '));
+            let named = idents(given.stream()).into_iter();
+            found.extend(named.filter(|name| *self.own.get(name).or(self.all.get(name)).unwrap_or(&false)));
+        }
+        found
+    }
+
+    /// What is looked for by words, wherever in these tokens.
+    fn searched(&self, tokens: TokenStream, found: &mut Vec<String>) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        for (at, token) in tokens.iter().enumerate() {
+            let TokenTree::Group(group) = token else { continue };
+            let is_call = group.delimiter() == Delimiter::Parenthesis;
+            if is_call && (is_search(&tokens[..at]) || self.is_searching(&tokens[..at])) {
+                found.extend(self.words(group));
+            }
+            self.searched(group.stream(), found);
+        }
+    }
+
+    /// Whether what stands before a group calls a closure of this source that looks for what it is given.
+    fn is_searching(&self, before: &[TokenTree]) -> bool {
+        let is_method = matches!(before, [.., TokenTree::Punct(sign), _] if sign.as_char() == '.');
+        !is_method
+            && matches!(before.last(), Some(TokenTree::Ident(name)) if self.searching.contains(&name.to_string()))
+    }
+}
+
+/// Whether what stands before a group calls a search: `.contains(`, or `str::contains(`.
+fn is_search(before: &[TokenTree]) -> bool {
+    matches!(before, [.., TokenTree::Punct(sign), TokenTree::Ident(name)]
+        if matches!(sign.as_char(), '.' | ':') && SEARCHES.contains(&name.to_string().as_str()))
+}
+
+/// All names in some tokens.
+fn idents(tokens: TokenStream) -> Vec<String> {
+    let mut found = Vec::new();
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => found.push(name.to_string()),
+            TokenTree::Group(group) => found.extend(idents(group.stream())),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether one of these names is searched for somewhere in some tokens.
+fn is_searched(names: &[String], tokens: &[TokenTree]) -> bool {
+    tokens.iter().enumerate().any(|(at, token)| {
+        let TokenTree::Group(group) = token else { return false };
+        let within: Vec<TokenTree> = group.stream().into_iter().collect();
+        let is_given = || {
+            let mut given = within.iter().filter(|token| !matches!(token, TokenTree::Punct(sign) if sign.as_char() == '&'));
+            matches!((given.next(), given.next()), (Some(TokenTree::Ident(name)), None) if names.contains(&name.to_string()))
+        };
+        (is_search(&tokens[..at]) && is_given()) || is_searched(names, &within)
+    })
+}
+
+/// The closures of a source that search for what they are given.
+fn searching(tokens: TokenStream, found: &mut BTreeSet<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is_sign = |token: &TokenTree, sign| matches!(token, TokenTree::Punct(found) if found.as_char() == sign);
+    for (at, token) in tokens.iter().enumerate() {
+        match &tokens[at..] {
+            [TokenTree::Ident(word), TokenTree::Ident(name), equals, bar, rest @ ..]
+                if word == "let" && is_sign(equals, '=') && is_sign(bar, '|') =>
+            {
+                let end = rest.iter().position(|token| is_sign(token, ';')).unwrap_or(rest.len());
+                let mut halves = rest[..end].splitn(2, |token| is_sign(token, '|'));
+                let given = idents(halves.next().unwrap_or_default().iter().cloned().collect());
+                if is_searched(&given, halves.next().unwrap_or_default()) {
+                    found.insert(name.to_string());
+                }
+            }
+            _ => {}
+        }
+        if let TokenTree::Group(group) = token {
+            searching(group.stream(), found);
+        }
+    }
+}
+
+/// The constants of a source.
+fn constants(tokens: TokenStream, found: &mut Constants) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for (at, token) in tokens.iter().enumerate() {
+        match &tokens[at..] {
+            [TokenTree::Ident(word), TokenTree::Ident(name), rest @ ..] if word == "const" || word == "static" => {
+                let value =
+                    rest.iter().take_while(|token| !matches!(token, TokenTree::Punct(sign) if sign.as_char() == ';'));
+                let mut strings = Vec::new();
+                collect_strings(value.cloned().collect(), &mut strings);
+                *found.entry(name.to_string()).or_default() |= strings.iter().any(|text| text.contains(' '));
+            }
+            _ => {}
+        }
+        if let TokenTree::Group(group) = token {
+            constants(group.stream(), found);
+        }
+    }
+}
+
+/// Whether a line looks for words in what an error says, whatever they are.
 fn searches_an_error(line: &str) -> bool {
-    let says = ["message", "cause", "error.to_string()", "failure.to_string()", "link.to_string()", "hint"];
+    let says =
+        ["message", "cause", "because", "why", "error.to_string()", "failure.to_string()", "link.to_string()", "hint"];
     says.iter().any(|what| {
         ["contains(", "starts_with(", "ends_with("].iter().any(|search| line.contains(&format!("{what}.{search}")))
     })
 }
 
+/// What a source looks for by words.
+fn searches(text: &str, all: &Constants) -> Vec<String> {
+    let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{error}: {text}"));
+    let (mut own, mut names) = (Constants::new(), BTreeSet::new());
+    constants(tokens.clone(), &mut own);
+    searching(tokens.clone(), &mut names);
+    let mut found = Vec::new();
+    Names { own: &own, all, searching: names }.searched(tokens, &mut found);
+    let lines = code(text).filter(|(_, line)| searches_an_error(line));
+    found.extend(lines.map(|(_, line)| line.trim().to_owned()));
+    found
+}
+
+/// The files that only tests compile: a module of that name is declared for them.
+fn of_tests(sources: &[(String, String)]) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for (file, _) in sources {
+        let text = fs::read_to_string(root().join(file)).expect("a source can be read");
+        let file = Path::new(file);
+        let folder = match file.file_stem().and_then(|stem| stem.to_str()) {
+            Some("lib" | "main" | "mod") => file.with_file_name(""),
+            _ => file.with_extension(""),
+        };
+        for declared in text.split("#[cfg(test)]\n").skip(1).filter_map(|rest| rest.lines().next()) {
+            let name = declared.strip_suffix(';').and_then(|declared| declared.rsplit_once("mod "));
+            found.extend(name.map(|(_, name)| folder.join(format!("{name}.rs"))));
+        }
+    }
+    found
+}
+
 #[test]
 fn errors_are_recognised_by_type() {
-    let mut wrong = Vec::new();
-    for library in FLAGLESS {
-        for (file, text) in sources(&format!("{library}/src")) {
-            if WORDS.contains(&file.as_str()) {
-                continue;
-            }
-            let lines = code(&text).filter(|(_, line)| searches_an_error(line));
-            wrong.extend(lines.map(|(number, line)| format!("{file}:{number}: {}", line.trim())));
+    let mut sources: Vec<(String, String)> = ["plugins", "wasm-policies"].into_iter().flat_map(sources).collect();
+    let (of_tests, mut all) = (of_tests(&sources), Constants::new());
+    sources.retain(|(file, _)| file.contains("/src/") && !of_tests.contains(Path::new(file)));
+    for (file, text) in &sources {
+        let mut own = Constants::new();
+        constants(text.parse().unwrap_or_else(|error| panic!("{file}: {error}")), &mut own);
+        for (name, is_words) in own {
+            *all.entry(name).or_insert(true) &= is_words;
+        }
+    }
+    let (mut wrong, mut excepted) = (Vec::new(), BTreeSet::new());
+    for (file, text) in &sources {
+        let found = searches(text, &all);
+        match WORDS.iter().find(|(known, _)| file == known) {
+            Some((known, _)) => excepted.extend(found.first().map(|_| *known)),
+            None => wrong.extend(found.into_iter().map(|words| format!("{file}: {words:?}"))),
         }
     }
     assert!(wrong.is_empty(), "what is matched on is returned as a type: {wrong:#?}");
-    assert!(
-        searches_an_error(r#"if message.contains("denied")"#) && searches_an_error(r#"!cause.starts_with("cannot")"#)
-    );
-    assert!(!searches_an_error(r#"names.contains(&"message")"#));
+    let exceptions: BTreeSet<&str> = WORDS.iter().map(|(known, _)| *known).collect();
+    assert_eq!(excepted, exceptions, "an exception that no file needs is none");
+}
+
+#[test]
+fn searches_for_words_are_found() {
+    let all = Constants::from([("REFUSED".to_owned(), true), ("WORD".to_owned(), false)]);
+    for wrong in [
+        r#"fn f(a: &str) -> bool { a.contains("was refused") }"#,
+        r#"fn f(a: &str) { a.split_once(": ") }"#,
+        r#"fn f(a: &str) { a.lines().any(|line| line.starts_with("it failed")) }"#,
+        r#"fn f(a: &str) { assert!(matches!(a, a if a.ends_with("x y"))) }"#,
+        r#"fn f(a: &str) { a.split("; ") }"#,
+        r#"fn f(a: &str) { a.strip_prefix(&format!("policy {a}")) }"#,
+        r#"fn f(a: &str) { str::contains(a, "was refused") }"#,
+        "fn f(a: &str) { a.contains(\n    \"was \\\n refused\"\n) }",
+        r#"const WORD: &str = "a b"; fn f(a: &str) { a.contains(WORD) }"#,
+        r#"fn f(a: &str) { a.contains(names::REFUSED) }"#,
+        r#"fn f(a: &str) { let says = |text: &str| a.contains(text); says("was refused") }"#,
+        "fn f(message: &str) {\n if message.contains(word) {}\n if !cause.starts_with(\"cannot\") {} }",
+    ] {
+        assert!(!searches(wrong, &all).is_empty(), "{wrong}");
+    }
+    for right in [
+        r#"fn f(a: &str) -> bool { a.contains("refused") && names.contains(&"message") }"#,
+        r#"fn f(a: &str) { a.contains(WORD); b(a, "was refused") }"#,
+        r#"const REFUSED: &str = "x"; fn f(a: &str) { a.contains(REFUSED) }"#,
+        r#"fn f(a: &[Value]) { a.iter().find(|one| one["a"] == "x y") }"#,
+        r#"fn f(a: &str) { let says = |text: &str| format!("{a} {text}"); says("was refused") }"#,
+        "/// a.contains(\"was refused\")\nfn f() {} // a.contains(\"was refused\")",
+    ] {
+        assert!(searches(right, &all).is_empty(), "{right}");
+    }
 }
 
 /// A file that ends a policy which it is part of, inside of the engine, and no process of ours.
