@@ -48,6 +48,17 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::User(role) => format!("name one that it has: --{}user NAME", prefix(*role)),
         Remedy::Cluster(role) => format!("name one that it has: --{}cluster NAME", prefix(*role)),
         Remedy::NameHub => "name the hub with --context, or make this cluster one: kubectl ocm install hub".to_owned(),
+        Remedy::InstallHub => "make it one: kubectl ocm install hub".to_owned(),
+        Remedy::RestoreRegistering => {
+            "on the hub, kubectl ocm install hub restores what registering clusters may do".to_owned()
+        }
+        Remedy::AcceptDenied(name) => {
+            format!("an administrator of the hub can change that: kubectl ocm accept {name}")
+        }
+        Remedy::NewToken => "make a new one on that hub: kubectl ocm token create".to_owned(),
+        Remedy::ListTokens => "see which there are: kubectl ocm token list".to_owned(),
+        Remedy::NameLeaving => "kubectl ocm unjoin CLUSTER".to_owned(),
+        Remedy::ReinstallPolicyEngine => "install it again: kubectl ocm install policy-engine".to_owned(),
         Remedy::InstallPolicyEngine => {
             "name the hub with --context, or install it there: kubectl ocm install policy-engine".to_owned()
         }

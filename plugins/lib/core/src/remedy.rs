@@ -32,6 +32,20 @@ pub enum Remedy {
     Cluster(Role),
     /// Name the hub, or make this cluster one.
     NameHub,
+    /// Make this cluster a hub.
+    InstallHub,
+    /// Have the hub let clusters register again: its installation gives them the rights.
+    RestoreRegistering,
+    /// Have an administrator of the hub accept a cluster of this name that it has denied.
+    AcceptDenied(String),
+    /// Make a new token on the hub that has not accepted this one.
+    NewToken,
+    /// See which tokens the hub has.
+    ListTokens,
+    /// Say which cluster leaves.
+    NameLeaving,
+    /// Install the policy engine again.
+    ReinstallPolicyEngine,
     /// Name a hub that has a policy engine, or install it.
     InstallPolicyEngine,
     /// See whether the policy controller runs.

@@ -206,7 +206,7 @@ fn no_account(hub: &Cluster) -> Failure {
 
 fn no_hub(hub: &Cluster, lacking: fmt::Arguments<'_>) -> Failure {
     Failure::new(Reason::NotFound, format!("{} has no {lacking}, so it is no hub yet", hub.label()))
-        .hint("make it one: kubectl ocm install hub")
+        .hint(Remedy::InstallHub)
 }
 
 fn service_accounts(hub: &Cluster) -> Api<ServiceAccount> {
@@ -295,7 +295,7 @@ pub async fn show(
     let found = find(hub, id).await?;
     let Some((secret, kept)) = found else {
         return Err(Failure::new(Reason::NotFound, format!("the hub has no bootstrap token {id:?} for clusters"))
-            .hint("see which it has: kubectl ocm token list"));
+            .hint(Remedy::ListTokens));
     };
     if let Some(why) = &kept.unusable {
         return Err(Failure::refused(format!("no cluster can register with bootstrap token {id:?}"))
@@ -317,7 +317,7 @@ fn identifier(word: &str) -> Result<&str, Failure> {
     }
     // The word itself may be a secret, so it is not repeated.
     Err(Failure::usage("that is no identifier of a bootstrap token: those are 6 lower-case letters and digits")
-        .hint("see which there are: kubectl ocm token list"))
+        .hint(Remedy::ListTokens))
 }
 
 /// The identifiers that were meant, each once. All of them are checked before any token is revoked.

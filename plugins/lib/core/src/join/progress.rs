@@ -17,7 +17,7 @@ use super::asking::Asking;
 use crate::managed::{ManagedFacts, is_recent, renewed};
 use crate::phase::{Phase, standing};
 use crate::workload::Health;
-use crate::{Failure, Reason};
+use crate::{Failure, Reason, Remedy};
 
 pub use super::snapshot::{Expected, Former, Goal, Snapshot};
 
@@ -85,7 +85,7 @@ pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> St
         Phase::Denied => Step::Failed(
             Failure::refused(format!("the hub has denied {name:?}"))
                 .because(standing.message)
-                .hint(format!("an administrator of the hub can change that: kubectl ocm accept {name}")),
+                .hint(Remedy::AcceptDenied(name.to_owned())),
         ),
         Phase::Detaching => Step::Failed(
             Failure::refused(format!("the hub is removing {name:?}"))

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use ocm_api::names::hub::DEFAULT_CLUSTER_SET;
 use ocm_core::plan::Applied;
 use ocm_core::policy_engine::{self as engine, FailurePolicy, Mark, Options, Running, Trust};
-use ocm_core::{DryRun, Failure, Narrator};
+use ocm_core::{DryRun, Failure, Narrator, Remedy};
 use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
 use ocm_policy_certificates::{Found, look, renew, unusable_soon};
@@ -20,8 +20,6 @@ use crate::policies::{mark, withdraw_for_another};
 const PURPOSE: &str = "have the API server ask the hub's policies";
 /// How long the API server may take to ask: each one learns of another configuration by itself.
 const WAIT: Duration = Duration::from_secs(60);
-/// What makes everything else.
-const INSTALL: &str = "install it again: kubectl ocm install policy-engine";
 
 /// Looks whether the API server can be made to ask the webhook: whether the user may, nobody wants it otherwise, and the
 /// webhook serves by an authority that is there. Nothing is changed.
@@ -85,9 +83,8 @@ fn rights() -> Vec<Right> {
 /// Whoever has taken policies out of force puts them back.
 async fn refuse_in_emergency(hub: &Cluster) -> Result<(), Failure> {
     match mark(hub).await? {
-        Some(mark) => {
-            Err(Failure::refused(format!("policies were taken out of force {}", Mark::words(&mark))).hint(INSTALL))
-        }
+        Some(mark) => Err(Failure::refused(format!("policies were taken out of force {}", Mark::words(&mark)))
+            .hint(Remedy::ReinstallPolicyEngine)),
         None => Ok(()),
     }
 }
@@ -101,9 +98,8 @@ async fn trust(hub: &Cluster) -> Result<(Trust, bool), Failure> {
         None => None,
     };
     if live.is_none() {
-        return Err(
-            Failure::refused(format!("there is no Deployment {}/{}", engine::NAMESPACE, engine::WEBHOOK)).hint(INSTALL)
-        );
+        return Err(Failure::refused(format!("there is no Deployment {}/{}", engine::NAMESPACE, engine::WEBHOOK))
+            .hint(Remedy::ReinstallPolicyEngine));
     }
     let seen = look(hub).await?;
     if (Running { deployment: live.as_ref(), ..Running::default() }).is_issued() {
@@ -121,11 +117,11 @@ fn bundle(found: &Found, now: Timestamp) -> Result<String, Failure> {
     let made = renew(found, now)?;
     if found.authority.as_ref() != Some(&made.authority) {
         let sentence = format!("the authority in Secret {} has to be recreated", engine::AUTHORITY_SECRET);
-        return Err(Failure::refused(sentence).hint(INSTALL));
+        return Err(Failure::refused(sentence).hint(Remedy::ReinstallPolicyEngine));
     }
     let after = Found { bundles: vec![made.bundle.clone().into_bytes()], ..found.clone() };
     match unusable_soon(&after, now) {
-        Some(why) => Err(Failure::refused(why).hint(INSTALL)),
+        Some(why) => Err(Failure::refused(why).hint(Remedy::ReinstallPolicyEngine)),
         None => Ok(made.bundle),
     }
 }

@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use ocm_api::ManagedCluster;
 use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::token::{self, Content};
-use ocm_core::{Failure, Narrator, Reason};
+use ocm_core::{Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -85,7 +85,7 @@ pub(super) fn said(hub: &Cluster, token: &str, error: &kube::Error) -> Failure {
             .hint("see what the hub has: kubectl ocm token list; make a new one: kubectl ocm token create"),
             _ => Failure::new(Reason::Unauthorized, format!("the hub at {server} does not accept the token"))
                 .because("it was revoked, is of another hub, or was not copied whole")
-                .hint("make a new one on that hub: kubectl ocm token create"),
+                .hint(Remedy::NewToken),
         },
         Reason::Forbidden => {
             let causes = failure.causes.clone();
@@ -93,7 +93,7 @@ pub(super) fn said(hub: &Cluster, token: &str, error: &kube::Error) -> Failure {
                 Reason::Forbidden,
                 format!("the hub at {server} knows the token, but its holder may not register clusters"),
             )
-            .hint("on the hub, kubectl ocm install hub restores what registering clusters may do");
+            .hint(Remedy::RestoreRegistering);
             causes.into_iter().fold(failure, Failure::because)
         }
         Reason::NotFound | Reason::KindNotServed => not_a_hub(server),

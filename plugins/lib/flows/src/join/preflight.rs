@@ -282,7 +282,7 @@ fn detaching(name: &str, why: String) -> Failure {
 
 fn denied(name: &str) -> Failure {
     Failure::refused(format!("the hub has denied {name:?}; nothing was changed"))
-        .hint(format!("an administrator of the hub can change that: kubectl ocm accept {name}"))
+        .hint(Remedy::AcceptDenied(name.to_owned()))
 }
 
 /// Whether the holder of the token may do what an agent does to register.
@@ -313,7 +313,7 @@ async fn may_register(hub: &Cluster, token: &str) -> Result<(), Failure> {
                 format!("the hub at {} knows the token, but its holder may not register clusters", hub.server),
             )
             .because(format!("may not {verb} {resource}.{group}"))
-            .hint("on the hub, kubectl ocm install hub restores what registering clusters may do"));
+            .hint(Remedy::RestoreRegistering));
         }
         Ok(())
     });

@@ -85,7 +85,7 @@ pub async fn see_further(
                 continue;
             }
             return Err(Failure::usage(format!("{label} does not say which cluster it is on its hubs"))
-                .hint("kubectl ocm unjoin CLUSTER"));
+                .hint(Remedy::NameLeaving));
         };
         let mut at = None;
         for (index, address) in left.iter().enumerate() {

@@ -8,7 +8,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as names, labels};
 use ocm_core::csr::Request;
 use ocm_core::managed::RegistrationFacts;
-use ocm_core::{Failure, Reason};
+use ocm_core::{Failure, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
 
@@ -76,5 +76,5 @@ pub(crate) fn not_a_hub(server: &str) -> Failure {
         Reason::KindNotServed,
         format!("{server} is a Kubernetes cluster, but no hub: it has no managed clusters"),
     )
-    .hint("make it one: kubectl ocm install hub")
+    .hint(Remedy::InstallHub)
 }

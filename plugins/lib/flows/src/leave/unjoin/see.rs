@@ -83,7 +83,7 @@ pub async fn see(
                 return Ok(seen);
             }
             return Err(Failure::usage(format!("{label} does not say which cluster it is on its hub"))
-                .hint("kubectl ocm unjoin CLUSTER"));
+                .hint(Remedy::NameLeaving));
         };
         if let Some(known) = &seen.address {
             is_its_hub(hub, known, &label).await?;
