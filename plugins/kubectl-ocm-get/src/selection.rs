@@ -77,16 +77,8 @@ impl View for Sets {
         rows.iter().map(tree).collect()
     }
 
-    fn column(row: &SetRow, name: &str) -> Option<Value> {
-        match name {
-            "clusters" => Some(json!(row.clusters.len())),
-            "age" => row.created().map(|created| json!(-created.as_second())),
-            "name" => Some(json!(row.name())),
-            other => {
-                let index = Self::HEADINGS.iter().position(|heading| heading.eq_ignore_ascii_case(other))?;
-                Self::cells(row, Timestamp::UNIX_EPOCH).into_iter().nth(index).map(Value::String)
-            }
-        }
+    fn count(row: &SetRow, name: &str) -> Option<i64> {
+        if name == "clusters" { row.clusters.len().try_into().ok() } else { None }
     }
 }
 
@@ -166,13 +158,22 @@ impl View for Placements {
         };
         rows.iter().map(tree).collect()
     }
+
+    fn count(row: &PlacementRow, name: &str) -> Option<i64> {
+        (name == "selected").then(|| how_many(row).into())
+    }
+}
+
+/// How many clusters are selected.
+fn how_many(row: &PlacementRow) -> i32 {
+    let status = row.selection.placement.status.as_ref();
+    status.and_then(|status| status.number_of_selected_clusters).unwrap_or_default()
 }
 
 /// How many clusters are selected, of how many that are wanted.
 fn selected(row: &PlacementRow) -> String {
-    let placement = &row.selection.placement;
-    let selected = placement.status.as_ref().and_then(|status| status.number_of_selected_clusters).unwrap_or_default();
-    match placement.spec.number_of_clusters {
+    let selected = how_many(row);
+    match row.selection.placement.spec.number_of_clusters {
         Some(wanted) => format!("{selected}/{wanted}"),
         None => selected.to_string(),
     }
@@ -221,5 +222,28 @@ impl View for Choices {
             Tree::new(row.cluster.as_str(), Tree::cells(&Self::HEADINGS[1..], &Self::cells(row, now)[1..]))
         };
         rows.iter().map(tree).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::Placement;
+    use ocm_api::placement::PlacementSpec;
+
+    use super::*;
+
+    #[test]
+    fn placements_sort_by_how_many_clusters_they_select() {
+        let placement = |selected: i32, wanted: Option<i32>| {
+            let spec = PlacementSpec { number_of_clusters: wanted, ..PlacementSpec::default() };
+            let mut placement = Placement::new("web", spec);
+            placement.status.get_or_insert_default().number_of_selected_clusters = Some(selected);
+            PlacementRow { selection: Selection { placement, clusters: Default::default() }, why: None }
+        };
+        let row = placement(9, Some(10));
+        assert_eq!(Placements::column(&row, "selected"), Some(json!(9)));
+        assert_eq!(Placements::cells(&row, Timestamp::UNIX_EPOCH)[3], "9/10");
+        assert_eq!(Placements::column(&placement(10, None), "selected"), Some(json!(10)));
+        assert_eq!(Placements::column(&row, "name"), Some(json!("web")));
     }
 }

@@ -3,6 +3,8 @@
 mod args;
 mod cell;
 mod format;
+#[cfg(test)]
+mod samples;
 mod show;
 mod sort;
 mod tree;

@@ -17,8 +17,11 @@ use crate::{Format, Table, Ui, document, object_list};
 /// # Errors
 /// A usage failure for an order that there is not; when a document cannot be written.
 pub fn show<T: View>(ui: &Ui, list: &ListArgs, mut rows: Vec<T::Row>) -> Result<Exit, Failure> {
-    if let Some(field) = &list.sort_by {
-        sort_by::<T>(&mut rows, field)?;
+    if let Some(field) = &list.sort_by
+        && !sort_by::<T>(&mut rows, field)?
+        && !rows.is_empty()
+    {
+        ui.tell(Event::warning(format!("--sort-by {field}: nothing in the list has that, so its order is as it was")));
     }
     match &list.output.output {
         ListFormat::As(format @ (Format::Json | Format::Yaml)) => ui.out(&document(*format, &whole::<T>(list, &rows))?),

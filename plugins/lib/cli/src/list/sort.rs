@@ -8,25 +8,38 @@ use serde_json::Value;
 use super::View;
 use crate::jsonpath::Path;
 
-/// Sorts rows by a column or a path. Rows without a value come first.
+/// Sorts rows by a column or a path, and says whether any of them has a value there. Rows without one come first.
 ///
 /// # Errors
 /// A usage failure for a word that is neither.
-pub(super) fn sort_by<T: View>(rows: &mut [T::Row], field: &str) -> Result<(), Failure> {
+pub(super) fn sort_by<T: View>(rows: &mut [T::Row], field: &str) -> Result<bool, Failure> {
     if field.starts_with(['.', '{', '$']) {
         let path = field.parse::<Path>();
         let path = path.map_err(|error| Failure::usage(format!("--sort-by {field:?}: {error}")))?;
-        let key = |row: &T::Row| path.find(&T::object(row)).first().map_or(Value::Null, |value| (*value).clone());
-        rows.sort_by_cached_key(|row| Key(key(row)));
-        return Ok(());
+        return Ok(sort(rows, |row| at(&path, &T::object(row)).or_else(|| at(&path, &T::document(row)))));
     }
     let name = field.to_ascii_lowercase();
     if !T::COLUMNS.contains(&name.as_str()) {
         let hint = format!("columns are {}; a path begins with a dot", T::COLUMNS.join(", "));
         return Err(Failure::usage(format!("--sort-by: there is no column {field:?}")).hint(hint));
     }
-    rows.sort_by_cached_key(|row| Key(T::column(row, &name).unwrap_or(Value::Null)));
-    Ok(())
+    Ok(sort(rows, |row| T::column(row, &name)))
+}
+
+/// What a path leads to first.
+fn at(path: &Path, value: &Value) -> Option<Value> {
+    path.find(value).first().map(|value| (*value).clone())
+}
+
+/// Sorts rows by what they have, and says whether any has something.
+fn sort<R>(rows: &mut [R], value: impl Fn(&R) -> Option<Value>) -> bool {
+    let mut found = false;
+    rows.sort_by_cached_key(|row| {
+        let value = value(row);
+        found |= value.is_some();
+        Key(value.unwrap_or(Value::Null))
+    });
+    found
 }
 
 /// JSON values in the order that people expect: nothing, then numbers, then text.
@@ -60,51 +73,31 @@ impl Ord for Key {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use serde_json::json;
 
     use super::*;
-
-    struct Rows;
-
-    impl View for Rows {
-        type Row = Value;
-
-        const HEADINGS: &'static [&'static str] = &["N"];
-        const NARROW: usize = 1;
-        const NOTHING: &'static str = "nothing";
-        const COLUMNS: &'static [&'static str] = &["n"];
-
-        fn cells(row: &Value, _: Timestamp) -> Vec<String> {
-            vec![row["n"].to_string()]
-        }
-
-        fn reference(row: &Value) -> String {
-            row.to_string()
-        }
-
-        fn document(row: &Value) -> Value {
-            row.clone()
-        }
-
-        fn object(row: &Value) -> Value {
-            row.clone()
-        }
-
-        fn created(_: &Value) -> Option<Timestamp> {
-            None
-        }
-
-        fn column(row: &Value, name: &str) -> Option<Value> {
-            row.get(name).cloned()
-        }
-    }
+    use crate::list::samples::Rows;
 
     #[test]
     fn numbers_sort_as_numbers_and_what_lacks_a_value_comes_first() {
         let mut rows = [json!({"n": 10}), json!({"n": 9}), json!({})];
         sort_by::<Rows>(&mut rows, "N").unwrap();
         assert_eq!(rows.iter().map(|row| row["n"].as_i64()).collect::<Vec<_>>(), [None, Some(9), Some(10)]);
+    }
+
+    #[test]
+    fn a_path_reaches_what_was_made_of_the_object_too() {
+        let mut rows = [json!({"n": 9}), json!({"n": 10})];
+        assert!(sort_by::<Rows>(&mut rows, ".standing.sum").unwrap());
+        assert_eq!(rows[0]["n"], 10);
+    }
+
+    #[test]
+    fn a_path_that_no_row_has_is_told_and_leaves_the_order() {
+        let mut rows = [json!({"n": 10}), json!({"n": 9})];
+        assert!(!sort_by::<Rows>(&mut rows, ".standing.summ").unwrap());
+        assert_eq!(rows[0]["n"], 10);
+        assert!(sort_by::<Rows>(&mut rows, "{.n}").unwrap());
     }
 
     #[test]

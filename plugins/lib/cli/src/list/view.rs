@@ -33,8 +33,16 @@ pub trait View {
         rows.iter().map(|row| Tree::leaf(Self::reference(row))).collect()
     }
 
+    /// How many of something a row has in the column of a name, of columns that count; their cells are text.
+    fn count(_row: &Self::Row, _name: &str) -> Option<i64> {
+        None
+    }
+
     /// What a row holds in the column of a name; numbers sort as numbers.
     fn column(row: &Self::Row, name: &str) -> Option<Value> {
+        if let Some(count) = Self::count(row, name) {
+            return Some(json!(count));
+        }
         if name == "age" {
             // The youngest first, as an age grows.
             return Self::created(row).map(|created| json!(-created.as_second()));
