@@ -45,6 +45,7 @@ impl View for Works {
         &["CLUSTER", "NAME", "APPLIED", "AVAILABLE", "OBJECTS", "AGE", "WHY", "PROGRESSING", "DEGRADED", "COMPLETE"];
     const NARROW: usize = 7;
     const NOTHING: &'static str = "the hub has no works";
+    const NO_MATCH: &'static str = "no work matches";
     const COLUMNS: &'static [&'static str] = &["cluster", "name", "applied", "available", "age"];
 
     fn cells(row: &Self::Row, now: Timestamp) -> Vec<String> {
@@ -115,6 +116,7 @@ impl View for AddOns {
         &["CLUSTER", "NAME", "AVAILABLE", "AGE", "WHY", "NAMESPACE", "CONFIGURED", "REGISTERED", "APPLIED", "DEGRADED"];
     const NARROW: usize = 5;
     const NOTHING: &'static str = "the hub has no add-ons on clusters";
+    const NO_MATCH: &'static str = "no add-on on a cluster matches";
     const COLUMNS: &'static [&'static str] = &["cluster", "name", "available", "age"];
 
     fn cells(row: &Self::Row, now: Timestamp) -> Vec<String> {

@@ -22,6 +22,7 @@ impl View for HubAddOns {
         &["NAME", "DISPLAY NAME", "STRATEGY", "CLUSTERS", "AGE", "INSTALLED BY", "PLACEMENTS", "ENABLED ON"];
     const NARROW: usize = 6;
     const NOTHING: &'static str = "the hub offers no add-ons";
+    const NO_MATCH: &'static str = "no add-on that the hub offers matches";
     const COLUMNS: &'static [&'static str] = &["name", "strategy", "age"];
 
     fn cells(row: &HubAddOnRow, now: Timestamp) -> Vec<String> {

@@ -90,6 +90,7 @@ pub(crate) fn list(args: InfoArgs) -> ListArgs {
         show_labels: false,
         no_headers,
         show_managed_fields: false,
+        narrowed: false,
         output,
     }
 }

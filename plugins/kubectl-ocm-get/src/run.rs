@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ocm_api::{ManagedClusterAddOn, ManifestWork};
-use ocm_cli::list::{ListFormat, View, follow, show};
+use ocm_cli::list::{ListArgs, ListFormat, View, follow, show};
 use ocm_cli::{Format, Ui, follow_tokens, options};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::cluster_sets::{cluster_sets, selector_in, watch_cluster_sets};
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             rows.retain(wanted);
             // A cluster may have several requests; only its own name means one.
             let is_own = |row: &RequestRow| list.names == [row.request.name.as_str()];
-            let list = if rows.iter().all(is_own) { list } else { list.of_several() };
+            let list = if rows.iter().all(is_own) { list } else { list.of_several() }.narrowed_if(pending);
             show::<Requests>(&ui, &list, rows)
         }
         What::Registrations(list) => {
@@ -112,12 +112,16 @@ async fn clusters(hub: &Cluster, args: ClustersArgs, ui: &Arc<Ui>) -> Result<Exi
     if with_names && let Some(unread) = get::look_at_names(hub, &mut rows).await? {
         ui.tell(Event::note(unread));
     }
-    let for_people = matches!(list.output.output, ListFormat::Tree | ListFormat::As(Format::Table | Format::Wide));
-    if let (true, true, Some(set)) = (rows.is_empty(), for_people, &set) {
+    if let (true, true, Some(set)) = (rows.is_empty(), for_people(&list), &set) {
         ui.tell(Event::note(format!("no such cluster is in set {set}")));
         return Ok(Exit::Ok);
     }
     show::<Clusters>(ui, &list, rows)
+}
+
+/// Whether people read the list as it is made for them: an empty one is a sentence then.
+fn for_people(list: &ListArgs) -> bool {
+    matches!(list.output.output, ListFormat::Tree | ListFormat::As(Format::Table | Format::Wide))
 }
 
 async fn delivered<K, V>(hub: &Cluster, args: DeliveryArgs, ui: &Arc<Ui>) -> Result<Exit, Failure>
@@ -127,6 +131,7 @@ where
 {
     // Those of all clusters are the default.
     let DeliveryArgs { clusters, all_namespaces: _, list } = args;
+    let list = list.narrowed_if(!clusters.is_empty());
     let wanted = Wanted { clusters, names: list.names.clone(), selector: list.selector.clone() };
     if list.watch {
         return follow::<V>(ui, &list, watch_deliveries::<K>(hub, wanted), |_| true).await;
@@ -147,7 +152,7 @@ async fn placed(hub: &Cluster, args: PlacementArgs, ui: &Arc<Ui>) -> Result<Exit
         };
         let rows = choices_of(hub, namespace, name).await?;
         // The name is that of the placement: there may be a single cluster, and it is a list still.
-        return show::<Choices>(ui, &list.of_several(), rows);
+        return show::<Choices>(ui, &ListArgs { names: Vec::new(), ..list }, rows);
     }
     let wanted = WantedPlacements { namespace, names: list.names.clone(), selector: list.selector.clone() };
     if list.watch {
@@ -156,6 +161,11 @@ async fn placed(hub: &Cluster, args: PlacementArgs, ui: &Arc<Ui>) -> Result<Exit
     let (rows, unread) = placements(hub, &wanted).await?;
     if let Some(unread) = unread {
         ui.tell(Event::note(format!("WHY is only what the placement controller says: {unread}")));
+    }
+    if let (true, true, Some(namespace)) = (rows.is_empty(), for_people(&list), &wanted.namespace) {
+        let others = "--all-namespaces shows those of all namespaces";
+        ui.tell(Event::note(format!("namespace {namespace} has no such placement; {others}")));
+        return Ok(Exit::Ok);
     }
     // Each namespace may have one of the name.
     let list = if wanted.namespace.is_some() { list } else { list.of_several() };

@@ -32,6 +32,7 @@ impl View for Sets {
         &["NAME", "CLUSTERS", "EMPTY", "SELECTOR", "AGE", "NAMESPACES", "MEMBERS", "MANAGED NAMESPACES"];
     const NARROW: usize = 6;
     const NOTHING: &'static str = "the hub has no sets of clusters";
+    const NO_MATCH: &'static str = "no set of clusters matches";
     const COLUMNS: &'static [&'static str] = &["name", "clusters", "empty", "selector", "age"];
 
     fn cells(row: &SetRow, now: Timestamp) -> Vec<String> {
@@ -103,7 +104,8 @@ impl View for Placements {
         "CLUSTERS",
     ];
     const NARROW: usize = 6;
-    const NOTHING: &'static str = "there are no such placements; --all-namespaces shows those of all namespaces";
+    const NOTHING: &'static str = "the hub has no placements";
+    const NO_MATCH: &'static str = "no placement matches";
     const COLUMNS: &'static [&'static str] = &["namespace", "name", "satisfied", "selected", "age", "reason"];
 
     fn cells(row: &PlacementRow, now: Timestamp) -> Vec<String> {

@@ -32,6 +32,7 @@ impl View for Clusters {
     ];
     const NARROW: usize = 8;
     const NOTHING: &'static str = "the hub has no managed clusters";
+    const NO_MATCH: &'static str = "no managed cluster matches";
     const COLUMNS: &'static [&'static str] =
         &["name", "phase", "accepted", "clusterset", "age", "reason", "kubernetes"];
 
@@ -131,6 +132,7 @@ impl View for Requests {
     ];
     const NARROW: usize = 6;
     const NOTHING: &'static str = "the hub has no certificate requests of clusters";
+    const NO_MATCH: &'static str = "no certificate request of a cluster matches";
     const COLUMNS: &'static [&'static str] = &["name", "cluster", "state", "verdict", "requester", "age"];
 
     fn cells(row: &RequestRow, now: Timestamp) -> Vec<String> {
@@ -216,6 +218,7 @@ impl View for Registrations {
     ];
     const NARROW: usize = 6;
     const NOTHING: &'static str = "the hub has no registrations";
+    const NO_MATCH: &'static str = "no registration matches";
     const COLUMNS: &'static [&'static str] = &["name", "verdict", "requester", "age"];
 
     fn cells(row: &RegistrationRow, now: Timestamp) -> Vec<String> {

@@ -48,6 +48,7 @@ impl View for Policies {
     ];
     const NARROW: usize = 8;
     const NOTHING: &'static str = "the hub has no policies";
+    const NO_MATCH: &'static str = "no policy matches";
     const COLUMNS: &'static [&'static str] = &["name", "module", "mode", "loaded", "enforcing", "auto-approve", "age"];
 
     fn cells(row: &PolicyRow, now: Timestamp) -> Vec<String> {

@@ -73,6 +73,7 @@ pub async fn follow_tokens(
         no_headers,
         show_managed_fields: false,
         output: ListOutputArgs { output: ListFormat::As(output) },
+        narrowed: false,
     };
     follow::<Tokens>(ui, &list, changes, |_| true).await
 }

@@ -418,7 +418,7 @@ fn hub_with_one_cluster(code: u16) -> Server {
 fn of_a_cluster_that_the_hub_does_not_have_there_are_not_just_no_works() {
     let server = hub_with_one_cluster(200);
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
-    for (what, none) in [("works", "the hub has no works"), ("addons", "the hub has no add-ons on clusters")] {
+    for (what, none) in [("works", "no work matches"), ("addons", "no add-on on a cluster matches")] {
         let run = cli.run(["get", what, "-c", "c1"]);
         assert_eq!((run.exit, run.stdout.as_str()), (0, ""), "{run}");
         assert!(run.stderr.contains(none), "{run}");
@@ -428,6 +428,17 @@ fn of_a_cluster_that_the_hub_does_not_have_there_are_not_just_no_works() {
             assert!(run.stderr.contains("error: the hub has no managed cluster \"c11\""), "{run}");
             assert!(run.stderr.contains("did you mean c1?"), "{run}");
         }
+    }
+    // Only a list of all of them says what the hub has.
+    for (words, none) in [
+        (&["works"][..], "note: the hub has no works\n"),
+        (&["works", "-l", "env=x"], "note: no work matches\n"),
+        (&["csr"], "note: the hub has no certificate requests of clusters\n"),
+        (&["csr", "--pending"], "note: no certificate request of a cluster matches\n"),
+        (&["clustersets", "-l", "env=x"], "note: no set of clusters matches\n"),
+    ] {
+        let run = cli.run([&["get"], words].concat());
+        assert_eq!((run.exit, run.stdout.as_str(), run.stderr.as_str()), (0, "", none), "{run}");
     }
     // Who may not read clusters is told of works alone.
     let server = hub_with_one_cluster(403);

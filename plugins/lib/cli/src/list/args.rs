@@ -32,6 +32,9 @@ pub struct ListArgs {
     /// Format of stdout.
     #[command(flatten)]
     pub output: ListOutputArgs,
+    /// Whether something besides names and the selector narrows the list: [`Self::narrowed_if`].
+    #[arg(skip)]
+    pub narrowed: bool,
 }
 
 impl ListArgs {
@@ -39,7 +42,18 @@ impl ListArgs {
     /// has one form whatever there is.
     #[must_use]
     pub fn of_several(self) -> Self {
-        Self { names: Vec::new(), ..self }
+        Self { narrowed: self.is_narrowed(), names: Vec::new(), ..self }
+    }
+
+    /// The same, narrowed by what else the command line asks for, if it does.
+    #[must_use]
+    pub fn narrowed_if(self, narrows: bool) -> Self {
+        Self { narrowed: self.narrowed || narrows, ..self }
+    }
+
+    /// Whether objects that there are may be missing from the list: that it is empty says nothing of the hub then.
+    pub fn is_narrowed(&self) -> bool {
+        self.narrowed || !self.names.is_empty() || self.selector.is_some()
     }
 }
 

@@ -14,6 +14,7 @@ impl View for Rows {
     const HEADINGS: &'static [&'static str] = &["N"];
     const NARROW: usize = 1;
     const NOTHING: &'static str = "there is nothing";
+    const NO_MATCH: &'static str = "nothing matches";
     const COLUMNS: &'static [&'static str] = &["n"];
 
     fn cells(row: &Value, _: Timestamp) -> Vec<String> {

@@ -32,7 +32,7 @@ pub fn show<T: View>(ui: &Ui, list: &ListArgs, mut rows: Vec<T::Row>) -> Result<
             table(ui, list, &headings, rows.iter().map(|row| chosen::<T>(list, columns, row)));
         }
         ListFormat::As(Format::Table | Format::Wide) | ListFormat::Tree if rows.is_empty() => {
-            ui.tell(Event::note(T::NOTHING));
+            ui.tell(Event::note(nothing::<T>(list)));
         }
         ListFormat::Tree => {
             let trees = T::trees(&rows, Timestamp::now());
@@ -44,6 +44,11 @@ pub fn show<T: View>(ui: &Ui, list: &ListArgs, mut rows: Vec<T::Row>) -> Result<
         }
     }
     Ok(Exit::Ok)
+}
+
+/// What is said of an empty list.
+fn nothing<T: View>(list: &ListArgs) -> &'static str {
+    if list.is_narrowed() { T::NO_MATCH } else { T::NOTHING }
 }
 
 /// One name asks for one object, as with kubectl; else it is a list, as it is [of several](ListArgs::of_several).
@@ -176,6 +181,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::list::samples::Rows;
+    use crate::list::{ListArgs, ListOutputArgs};
+
+    #[test]
+    fn that_nothing_matches_says_nothing_of_the_hub() {
+        let all = || ListArgs {
+            names: Vec::new(),
+            selector: None,
+            sort_by: None,
+            watch: false,
+            show_labels: false,
+            no_headers: false,
+            show_managed_fields: false,
+            output: ListOutputArgs { output: ListFormat::As(Format::Table) },
+            narrowed: false,
+        };
+        for list in [all(), all().of_several(), all().narrowed_if(false)] {
+            assert_eq!(nothing::<Rows>(&list), Rows::NOTHING);
+        }
+        let named = || ListArgs { names: vec!["c1".to_owned()], ..all() };
+        let selected = ListArgs { selector: Some("env=x".to_owned()), ..all() };
+        for list in [named(), named().of_several(), selected, all().narrowed_if(true).narrowed_if(false)] {
+            assert_eq!(nothing::<Rows>(&list), Rows::NO_MATCH);
+        }
+    }
 
     #[test]
     fn labels_stand_as_with_kubectl() {

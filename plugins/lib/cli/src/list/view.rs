@@ -13,8 +13,10 @@ pub trait View {
     const HEADINGS: &'static [&'static str];
     /// How many columns the ordinary table has.
     const NARROW: usize;
-    /// What a list is called when it is empty.
+    /// What is said of a list of all of them that is empty.
     const NOTHING: &'static str;
+    /// What is said of [one that was narrowed](super::ListArgs::is_narrowed), of lists that can be.
+    const NO_MATCH: &'static str = Self::NOTHING;
     /// Names of the columns by which rows can be sorted: headings in lower case.
     const COLUMNS: &'static [&'static str];
     /// The cells of a row, as many as there are headings.
