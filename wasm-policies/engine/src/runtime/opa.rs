@@ -28,7 +28,7 @@ use crate::question::Question;
 use crate::runtime::errors::{policy_error, sentences, stop, unloadable};
 use crate::runtime::guest_memory::{c_text, charged_text, memory, memory_of, put};
 use crate::runtime::program::{Program, Ready};
-use crate::runtime::rego::Builtin;
+use crate::runtime::rego::{Builtin, Work};
 use crate::runtime::store::{CALL, Clock, Guarded, charge, fill, fuel_used, price, reading_price, store};
 
 const MODULE: &str = "env";
@@ -177,8 +177,12 @@ fn builtin(mut caller: Call<'_>, id: i32, arguments: &[u32]) -> wasmtime::Result
     }
     charge(&mut caller, builtin.price(&texts))?;
     let failed = |why: String| stop(PolicyError::Trap(format!("{}: {}", builtin.name(), sentences(&[why]))));
-    let answer = match builtin.compute(&texts, caller.data().host.now) {
-        Ok(answer) => answer.to_string(),
+    let mut work = Work::new(caller.as_context_mut().get_fuel()?);
+    let answer = builtin.compute(&texts, caller.data().host.now, &mut work);
+    // Work that needed more fuel than there was ends here.
+    charge(&mut caller, work.spent())?;
+    let (answer, json) = match answer {
+        Ok(answer) => (answer.text, answer.json),
         Err(why) => return failed(why),
     };
     let length = u32::try_from(answer.len()).unwrap_or(u32::MAX);
@@ -189,7 +193,12 @@ fn builtin(mut caller: Call<'_>, id: i32, arguments: &[u32]) -> wasmtime::Result
     let at = call(&mut caller, "opa_malloc", length)?;
     let memory = memory(&mut caller)?;
     put(memory.data_mut(&mut caller), at, answer.as_bytes())?;
-    call(&mut caller, "opa_json_parse", (at, length))
+    let read = call(&mut caller, if json { "opa_json_parse" } else { "opa_value_parse" }, (at, length))?;
+    match read {
+        // To the module this would be undefined, and a rule that denies would be silent.
+        0 => failed("its answer cannot be read by the module".to_owned()),
+        value => Ok(value),
+    }
 }
 
 /// Calls a function that the calling guest exports.

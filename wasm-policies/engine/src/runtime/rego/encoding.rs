@@ -1,6 +1,11 @@
 //! Built-in functions that write texts in other ways, and hashes.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{EagerHash, Hmac, KeyInit as _, Mac as _};
 use serde_json::{Map, Value};
+use sha1::Sha1;
+use sha2::Digest as _;
 
 use super::term::Term;
 
@@ -31,6 +36,27 @@ fn utf8(bytes: Vec<u8>) -> Result<Value, String> {
 /// `crypto.sha256`, in lower-case hexadecimal.
 pub(super) fn sha256(text: &Term) -> Result<Value, String> {
     Ok(digest(text.text()?.as_bytes()).into())
+}
+
+/// `crypto.sha1`, in lower-case hexadecimal.
+pub(super) fn sha1(text: &Term) -> Result<Value, String> {
+    Ok(hex(&Sha1::digest(text.text()?.as_bytes())).into())
+}
+
+/// `crypto.hmac.sha256` and its like: a message and a key, in lower-case hexadecimal.
+pub(super) fn hmac<D: EagerHash>(message: &Term, key: &Term) -> Result<Value, String> {
+    let mac = Hmac::<D>::new_from_slice(key.text()?.as_bytes()).map_err(|error| error.to_string())?;
+    Ok(hex(&mac.chain_update(message.text()?.as_bytes()).finalize().into_bytes()).into())
+}
+
+/// `crypto.hmac.equal`.
+pub(super) fn hmac_equal(a: &Term, b: &Term) -> Result<Value, String> {
+    Ok((a.text()? == b.text()?).into())
+}
+
+/// `base64url.encode_no_pad`.
+pub(super) fn base64url(text: &Term) -> Result<Value, String> {
+    Ok(URL_SAFE_NO_PAD.encode(text.text()?).into())
 }
 
 /// `urlquery.encode`.

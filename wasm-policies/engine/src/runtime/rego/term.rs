@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 /// Values are nested no deeper than this, so that comparing, writing and freeing them ends.
-const DEEPEST: usize = 64;
+pub(super) const DEEPEST: usize = 64;
 
 /// A value of Rego.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,13 +51,57 @@ impl Term {
         }
     }
 
+    /// Whether it can be written as JSON: it holds no sets, and names of members are texts.
+    pub(super) fn is_json(&self) -> bool {
+        match self {
+            Self::Set(_) => false,
+            Self::Array(members) => members.iter().all(Self::is_json),
+            Self::Object(members) => members.iter().all(|(key, value)| matches!(key, Self::Text(_)) && value.is_json()),
+            _ => true,
+        }
+    }
+
     /// The beginning of it, for messages.
     pub(super) fn shown(&self) -> String {
         self.to_string().chars().take(64).collect()
     }
 
+    /// A set of these.
+    pub(super) fn set(mut members: Vec<Self>) -> Self {
+        members.sort_by(Self::order);
+        members.dedup_by(|a, b| a.same(b));
+        Self::Set(members)
+    }
+
+    /// Whether Rego takes both for the same value.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        self.order(other).is_eq()
+    }
+
+    /// How deep its values are nested: 1 if it holds no others.
+    pub(super) fn depth(&self) -> usize {
+        let inner = match self {
+            Self::Array(members) | Self::Set(members) => members.iter().map(Self::depth).max(),
+            Self::Object(members) => members.iter().map(|(key, value)| key.depth().max(value.depth())).max(),
+            _ => None,
+        };
+        1 + inner.unwrap_or(0)
+    }
+
+    /// How much there is of it: its texts, in bytes, and as much for each value as it takes itself.
+    pub(super) fn size(&self) -> u64 {
+        const VALUE: u64 = 50;
+        let inner: u64 = match self {
+            Self::Null | Self::Bool(_) => 0,
+            Self::Number(text) | Self::Text(text) => text.len() as u64,
+            Self::Array(members) | Self::Set(members) => members.iter().map(Self::size).sum(),
+            Self::Object(members) => members.iter().map(|(key, value)| key.size() + value.size()).sum(),
+        };
+        inner + VALUE
+    }
+
     /// The order in which Rego shows the members of sets and objects.
-    fn order(&self, other: &Self) -> Ordering {
+    pub(super) fn order(&self, other: &Self) -> Ordering {
         let rank = |term: &Self| match term {
             Self::Null => 0,
             Self::Bool(_) => 1,
@@ -70,8 +114,12 @@ impl Term {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
             (Self::Number(a), Self::Number(b)) => {
+                if let (Ok(a), Ok(b)) = (a.parse::<i128>(), b.parse::<i128>()) {
+                    return a.cmp(&b);
+                }
                 let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-                number(a).total_cmp(&number(b))
+                let (a, b) = (number(a), number(b));
+                a.partial_cmp(&b).unwrap_or_else(|| a.total_cmp(&b))
             }
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
             (Self::Array(a), Self::Array(b)) | (Self::Set(a), Self::Set(b)) => {
