@@ -153,6 +153,26 @@ fn rego_decides_as_opa_does() {
 }
 
 #[test]
+fn functions_of_the_host_answer_as_those_of_opa() {
+    let (module, _) = policy_tests::rego(cache(), "functions.rego", "ocm/deny");
+    let policy = load(&module, &json!({})).expect("it can be loaded");
+    let request = request("prod-1", &json!({"env": "prod"}));
+    let data = json!({"settings": {}}).to_string();
+    let input = adapt::opa_input(&request).to_string();
+    let value = policy_tests::opa_eval(cache(), "functions.rego", "data.ocm.deny", &data, &input);
+    let messages: Vec<String> = serde_json::from_str(&value).expect("OPA says why");
+    assert!(messages.len() == 19 && messages.contains(&"sets".to_owned()), "{messages:?}");
+    let theirs = adapt::opa_result(format!("[{{\"result\":{value}}}]").as_bytes(), "ocm/deny", &Bounds::default());
+    // Sets of strings have different orders.
+    let sorted = |result: Result<Decision, PolicyError>| {
+        let mut decision = result.expect("it decides");
+        decision.reasons.sort_by(|a, b| a.message.cmp(&b.message));
+        decision
+    };
+    assert_eq!(sorted(ask(&policy, &Question::new(request)).result), sorted(theirs));
+}
+
+#[test]
 fn gatekeeper_decides_as_opa_does() {
     let (module, _) = policy_tests::rego(cache(), "gatekeeper.rego", "k8srequired/violation");
     let metadata = json!({"protocolVersion": "v1", "executionMode": "gatekeeper", "rules": [
