@@ -12,11 +12,12 @@ use ocm_api::conditions::find;
 use ocm_api::conditions::managed_cluster::HUB_ACCEPTED;
 use ocm_api::names::annotations::AUTOMATICALLY_ACCEPTED_ON;
 use ocm_api::names::identity::REGISTRATION_CONTROLLER_USER;
+use ocm_api::names::labels::CLUSTER_SET;
 use ocm_api::names::namespaces;
-use ocm_policy_abi::{Operation, Stage};
+use ocm_policy_abi::{Operation, Request, Stage};
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::review::{self, Asking};
-use ocm_policy_server::Objection;
+use ocm_policy_server::{Objection, Policies};
 use ocm_rules::cluster::HELD;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -147,8 +148,7 @@ impl Joins {
             let question = review::from_admission(&review, &asking).map_err(|error| error.to_string())?.into_owned();
             let by_the_hub = policies.joins_by_the_hub(&question).then(|| question.clone());
             let deadline = Deadline::after(DECIDES);
-            // What policies change is in the hub's write when it is judged.
-            let made = policies.evaluate(policies.as_changed(question, &deadline), &deadline);
+            let made = policies.evaluate(as_judged(&policies, question, &deadline), &deadline);
             let refused = review::is_refused(made.request(), &made.answer);
             let joins = by_the_hub.filter(|_| !refused).map(|join| policies.join_by_the_hub(&join, &deadline));
             Ok::<_, String>(match joins {
@@ -165,6 +165,18 @@ impl Joins {
             Err(_) => Err(Failed::Late),
         }
     }
+}
+
+/// The hub's write as it is judged, with what policies change in it. The hub's controller may not move a cluster to another set
+/// (`managedclustersets/join`, which its role does not have): where policies want that, it is as if they could not change it.
+fn as_judged(policies: &Policies, question: Request<'static>, deadline: &Deadline) -> Request<'static> {
+    let changed = policies.as_changed(question.clone(), deadline);
+    if set(&changed) == set(&question) { changed } else { question }
+}
+
+/// The set of the cluster that a request is about.
+fn set<'r>(request: &'r Request<'_>) -> Option<&'r str> {
+    request.cluster.as_ref()?.labels.get(CLUSTER_SET).map(|set| &**set)
 }
 
 /// What the webhook is asked when this service account accepts a cluster.
