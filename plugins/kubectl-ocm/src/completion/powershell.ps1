@@ -6,9 +6,13 @@ Register-ArgumentCompleter -Native -CommandName 'kubectl-ocm' -ScriptBlock {
     $words = @($commandAst.CommandElements |
         Where-Object { $_.Extent.EndOffset -lt $cursorPosition } |
         Select-Object -Skip 1 |
-        ForEach-Object { $_.Extent.Text })
+        ForEach-Object {
+            # Of a word in quotes, what it means.
+            if ($_ -is [System.Management.Automation.Language.StringConstantExpressionAst]) { $_.Value } else { $_.Extent.Text }
+        })
     # Older versions do not pass an empty argument, so two quotes stand for it.
-    $current = if ($wordToComplete) { "$wordToComplete" } else { '""' }
+    $typed = "$wordToComplete".TrimStart("'", '"')
+    $current = if ($typed) { $typed } else { '""' }
 
     # What stands before = in a flag is not repeated by the answer.
     $flag = if ($current -match '^(-[^=]*=)') { $Matches[1] } else { '' }
@@ -18,6 +22,11 @@ Register-ArgumentCompleter -Native -CommandName 'kubectl-ocm' -ScriptBlock {
         ForEach-Object {
             $value, $about = $_ -split "`t", 2
             if (-not $about) { $about = $value }
-            [System.Management.Automation.CompletionResult]::new("$flag$value", $value, 'ParameterValue', $about)
+            # PowerShell inserts it as it is: what could be more than one word of text goes between quotes.
+            $word = $value
+            if ($value -match '[^A-Za-z0-9_./:=+%\\-]') {
+                $word = "'" + [System.Management.Automation.Language.CodeGeneration]::EscapeSingleQuotedStringContent($value) + "'"
+            }
+            [System.Management.Automation.CompletionResult]::new("$flag$word", $value, 'ParameterValue', $about)
         }
 }

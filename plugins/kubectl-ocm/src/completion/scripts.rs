@@ -68,3 +68,64 @@ fn help() -> String {
     }
     text + HELP
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::Command;
+
+    /// What bash is offered at the end of a line, where the answer holds names that would be commands; behind it, what was asked.
+    fn offered(line: &str) -> Vec<String> {
+        let names = ["hub", "$(touch x)y", "prod; touch x", "it's `x` \"!\"", "me@c:1 a", "a,b"];
+        let words = names.map(|name| format!("{name}\tA context")).join("\n");
+        let script = format!(
+            "COMP_WORDBREAKS=$' \\t\\n\"\\'@><=;|&(:'; source {}/src/completion/bash.sh; \
+             kubectl-ocm() {{ printf '%s\\n' \"$WORDS\" :4; printf '<%s>' \"$@\" >&3; }}; \
+             COMP_POINT=${{#COMP_LINE}}; {{ _kubectl_ocm; }} 3>&1; printf '\\n%s' \"${{COMPREPLY[@]}}\"",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        // What is asked goes out by another descriptor: the script minds no errors.
+        let out = Command::new("bash")
+            .args(["--norc", "-c", &script])
+            .env("COMP_LINE", line)
+            .env("WORDS", words)
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn bash_is_offered_words_that_run_nothing() {
+        let all = offered("kubectl ocm get --context ");
+        assert_eq!(
+            all,
+            [
+                "<__complete><get><--context><>",
+                "hub",
+                r"\$\(touch\ x\)y",
+                r"prod\;\ touch\ x",
+                r#"it\'s\ \`x\`\ \"\!\""#,
+                r"me@c:1\ a",
+                "a,b",
+            ]
+        );
+        assert_eq!(offered("kubectl-ocm get --context 'i")[1..], [r#"it'\''s `x` "!""#]);
+        assert_eq!(offered("kubectl-ocm get --context \"i")[1..], [r#"it's \`x\` \""\!"\""#]);
+        assert_eq!(offered(r#"kubectl-ocm get --context "$"#)[1..], [r"\$(touch x)y"]);
+    }
+
+    #[test]
+    fn bash_reads_quotes_and_replaces_what_it_takes_for_a_word() {
+        for (line, asked, offer) in [
+            // Behind = and : bash replaces the rest alone, and from @ on, but for what is quoted.
+            ("kubectl ocm get --context=me@c:", "<__complete><get><--context=me@c:>", r"1\ a"),
+            ("kubectl ocm get --context m", "<__complete><get><--context><m>", r"me@c:1\ a"),
+            ("kubectl ocm get --context me'@c:1 ", "<__complete><get><--context><me@c:1 >", "@c:1 a"),
+            ("kubectl ocm get --context 'me@c:1'", "<__complete><get><--context><me@c:1>", r"me@c:1\ a"),
+            (r"kubectl ocm get --context me@c\:1\ ", "<__complete><get><--context><me@c:1 >", r"@c:1\ a"),
+            (r#"kubectl ocm get "/x \"y" --context h"#, r#"<__complete><get></x "y><--context><h>"#, "hub"),
+        ] {
+            assert_eq!(offered(line), [asked, offer], "{line}");
+        }
+    }
+}

@@ -14,7 +14,8 @@ _kubectl_ocm() {
         case $line in
             :<->) directive=${line#:} ;;
             ?*)
-                # A colon parts a candidate from its description.
+                # A colon parts a candidate from its description; zsh quotes what it inserts.
+                line=${line//\\/\\\\}
                 line=${line//:/\\:}
                 candidates+=("${line/$'\t'/:}")
                 ;;
