@@ -1,8 +1,9 @@
 //! The engine below all policies of a process.
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::error::Error as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
@@ -228,8 +229,25 @@ pub(crate) fn config() -> Config {
     config
 }
 
+/// Starts the threads of this process that compile. Whoever compiles without having asked for them ends the process where
+/// one cannot be started, and asking a second time says nothing any more.
+fn start_threads() -> Result<(), PolicyError> {
+    static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
+    let start = || match rayon::ThreadPoolBuilder::new().build_global() {
+        // Without a source, it says that they run already.
+        Err(error) => error.source().map_or(Ok(()), |why| Err(why.to_string())),
+        Ok(()) => Ok(()),
+    };
+    let started = STARTED.get_or_init(start).clone();
+    started.map_err(|why| PolicyError::Load(format!("it cannot be compiled: no thread can be started: {why}")))
+}
+
 /// An engine that compiles and runs what has to be run for that.
+///
+/// # Errors
+/// When it, or a thread to compile with, cannot be had.
 pub(crate) fn compiling() -> Result<wasmtime::Engine, PolicyError> {
+    start_threads()?;
     wasmtime::Engine::new(&config())
         .map_err(|error| PolicyError::Load(format!("WebAssembly cannot be compiled here: {error:#}")))
 }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ocm_policy_engine::{Ceiling, Compiler, PolicyError};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -105,4 +105,29 @@ fn a_compiler_that_answers_with_an_endless_error_is_not_believed() {
     let talkative = Compiler::Process { program: "/bin/sh".into(), arguments, cpu_seconds, memory_bytes };
     let error = talkative.compile(&module, "{}", &Ceiling::default()).err();
     assert!(matches!(&error, Some(PolicyError::Load(why)) if why.ends_with("cannot be used")), "{error:?}");
+}
+
+#[test]
+fn where_no_thread_can_be_started_the_compiler_comes_back_with_an_error() {
+    let mut command = Command::new(program("threadless"));
+    let mut threadless = command.arg(program("compiler")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    threadless.stdin.take().unwrap().write_all(&Guest::default().module()).unwrap();
+    let begun = Instant::now();
+    let status = loop {
+        match threadless.try_wait().unwrap() {
+            Some(status) => break status,
+            None if begun.elapsed() > Duration::from_secs(60) => {
+                threadless.kill().unwrap();
+                panic!("it does not come back");
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    let told = std::io::read_to_string(threadless.stdout.take().unwrap()).unwrap();
+    assert!(status.success(), "{status}: {told}");
+    let why = "no thread can be started: Resource temporarily unavailable (os error 11)";
+    let compiler = format!("compiler: the policy cannot be loaded: it cannot be compiled: {why}");
+    let engine = format!("engine: the policy cannot be loaded: {why}");
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines, ["starts threads: no", &engine, &compiler, &compiler]);
 }
