@@ -162,12 +162,14 @@ async fn placed(hub: &Cluster, args: PlacementArgs, ui: &Arc<Ui>) -> Result<Exit
     if let Some(unread) = unread {
         ui.tell(Event::note(format!("WHY is only what the placement controller says: {unread}")));
     }
-    if let (true, true, Some(namespace)) = (rows.is_empty(), for_people(&list), &wanted.namespace) {
-        let others = "--all-namespaces shows those of all namespaces";
-        ui.tell(Event::note(format!("namespace {namespace} has no such placement; {others}")));
-        return Ok(Exit::Ok);
-    }
     // Each namespace may have one of the name.
-    let list = if wanted.namespace.is_some() { list } else { list.of_several() };
-    show::<Placements>(ui, &list, rows)
+    let list = if wanted.namespace.is_some() { list.narrowed_if(true) } else { list.of_several() };
+    let is_empty = rows.is_empty();
+    let exit = show::<Placements>(ui, &list, rows)?;
+    if let (true, true, Some(namespace)) = (is_empty, for_people(&list), &wanted.namespace) {
+        ui.tell(Event::note(format!(
+            "only namespace {namespace} was read; --all-namespaces shows those of all namespaces"
+        )));
+    }
+    Ok(exit)
 }

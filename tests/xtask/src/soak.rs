@@ -83,3 +83,15 @@ fn end(mut command: Command, what: &str) -> Result<(), String> {
         Err(error) => Err(format!("cannot start Cargo: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_number_of_clusters_tells_nothing_of_what_each_adds() {
+        for clusters in [&[1000][..], &[1000, 1000]] {
+            assert!(storm(clusters, 1).unwrap_err().contains("two different numbers"), "{clusters:?}");
+        }
+    }
+}

@@ -436,6 +436,12 @@ fn of_a_cluster_that_the_hub_does_not_have_there_are_not_just_no_works() {
         (&["csr"], "note: the hub has no certificate requests of clusters\n"),
         (&["csr", "--pending"], "note: no certificate request of a cluster matches\n"),
         (&["clustersets", "-l", "env=x"], "note: no set of clusters matches\n"),
+        (&["placements", "-A"], "note: the hub has no placements\n"),
+        (
+            &["placements"],
+            "note: no placement matches\nnote: only namespace default was read; --all-namespaces shows those of all \
+             namespaces\n",
+        ),
     ] {
         let run = cli.run([&["get"], words].concat());
         assert_eq!((run.exit, run.stdout.as_str(), run.stderr.as_str()), (0, "", none), "{run}");
