@@ -29,6 +29,7 @@ pub(super) async fn usable(
     let doing = "waiting for the hub to be usable";
     let mut about = None;
     until_triggered(doing, deadline, PAUSE, triggers(cluster, hub), narrator, async || {
+        about = None;
         let facts = observe(cluster, api, hub).await?;
         let findings = judge(&facts);
         about = findings.first().and_then(Finding::about);

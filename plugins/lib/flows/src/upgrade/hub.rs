@@ -184,6 +184,7 @@ async fn rolled_out(
     let doing = "waiting for the hub to roll out";
     let mut about = None;
     until_triggered(doing, deadline, PAUSE, triggers(cluster, hub), narrator, async || {
+        about = None;
         let facts = observe(cluster, None, hub).await?;
         let running = installed::running(cluster, &facts.namespace, None).await?;
         let status = facts.manager.status.clone().unwrap_or_default();
