@@ -84,8 +84,8 @@ impl<A: FromArgMatches> FromArgMatches for Described<A> {
 
 /// Runs one verb. `name` is the binary's, `kubectl-ocm-<verb>`; help and errors call it `kubectl ocm <verb>`.
 ///
-/// Returns the documented exit code, or that of another program which it has run. The first Ctrl-C or SIGTERM drops the
-/// work, says what was done and how to go on.
+/// Returns the documented exit code, or that of another program which it has run. The first Ctrl-C, SIGTERM, SIGHUP or
+/// SIGQUIT drops the work, says what was done and how to go on.
 pub fn run_main<A, F, E>(name: &'static str, about: Command, run: F) -> ExitCode
 where
     A: Args,
@@ -100,7 +100,7 @@ where
     })
 }
 
-/// What ends with the first Ctrl-C or SIGTERM.
+/// What ends with the first Ctrl-C, SIGTERM, SIGHUP or SIGQUIT.
 pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs a server: it is told when it shall end, and ends by itself.
@@ -188,21 +188,35 @@ fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() { ExitCode::from(Exit::Usage.code()) } else { ExitCode::SUCCESS }
 }
 
-/// Listens for Ctrl-C and SIGTERM from now on; the future ends with the first.
+/// Listens for Ctrl-C, SIGTERM, SIGHUP and SIGQUIT from now on; the future ends with the first. A terminal that is closed
+/// sends SIGHUP: what the work has written for its own time must go then, too.
 #[cfg(unix)]
 fn interrupted() -> impl Future<Output = ()> + Send + use<> {
     use tokio::signal::unix::{SignalKind, signal};
-    let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-    async move {
-        let [mut interrupt, mut terminate] = signals;
-        let received = std::future::poll_fn(|context| {
-            let mut receives = |signal: &mut std::io::Result<tokio::signal::unix::Signal>| {
-                signal.as_mut().is_ok_and(|signal| signal.poll_recv(context).is_ready())
-            };
-            if receives(&mut interrupt) || receives(&mut terminate) { Poll::Ready(()) } else { Poll::Pending }
-        });
-        received.await;
-    }
+    let always = [SignalKind::interrupt(), SignalKind::terminate()];
+    // Who has started us may have these ignored, as nohup does and shells do for what runs in the background: that stays so.
+    let unless_ignored = [SignalKind::hangup(), SignalKind::quit()].into_iter().filter(|kind| !is_ignored(*kind));
+    let mut signals: Vec<_> = always.into_iter().chain(unless_ignored).filter_map(|kind| signal(kind).ok()).collect();
+    std::future::poll_fn(move |context| {
+        let received = signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+        if received { Poll::Ready(()) } else { Poll::Pending }
+    })
+}
+
+/// Whether a signal is ignored; a program inherits that from the one that has started it.
+#[cfg(unix)]
+#[expect(
+    unsafe_code,
+    reason = "sigaction(2) is a call of C; without a new action it only writes the old one to the place given"
+)]
+fn is_ignored(kind: tokio::signal::unix::SignalKind) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the place is as large as the action; where the call succeeds it is written, and all zeros are one, too.
+    let action = unsafe {
+        let done = libc::sigaction(kind.as_raw_value(), std::ptr::null(), action.as_mut_ptr());
+        (done == 0).then(|| action.assume_init())
+    };
+    action.is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
 }
 
 #[cfg(not(unix))]
@@ -224,5 +238,55 @@ mod tests {
         // Longer than such threads stay where nothing else is said.
         std::thread::sleep(Duration::from_secs(12));
         assert_eq!(by(), first);
+    }
+    /// Says, in a process of its own, which signals it is to be sent.
+    #[cfg(unix)]
+    const SIGNALS: &str = "OCM_TEST_SIGNALS";
+
+    /// Whether signals that this test's program is sent end the work, where a shell does something before.
+    #[cfg(unix)]
+    fn ends(before: &str, signals: &str) -> String {
+        let test = "entry::tests::a_program_that_is_sent_signals";
+        let output = std::process::Command::new("sh")
+            .args(["-c", &format!("{before} exec \"$0\" --exact {test} --nocapture")])
+            .arg(std::env::current_exe().unwrap())
+            .env(SIGNALS, signals)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let result = said.split(['<', '>']).nth(1).unwrap_or("killed");
+        result.to_owned()
+    }
+
+    /// What [`ends`] starts; by itself it does nothing.
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_is_sent_signals() {
+        use rustix::process::{Signal, getpid, kill_process};
+        let Ok(signals) = std::env::var(SIGNALS) else { return };
+        let ended = runtime().unwrap().block_on(async {
+            let interrupted = interrupted();
+            for signal in signals.split(',') {
+                let signal = match signal {
+                    "HUP" => Signal::HUP,
+                    "QUIT" => Signal::QUIT,
+                    "INT" => Signal::INT,
+                    _ => Signal::TERM,
+                };
+                kill_process(getpid(), signal).unwrap();
+            }
+            tokio::time::timeout(Duration::from_millis(500), interrupted).await.is_ok()
+        });
+        println!("<{}>", if ended { "interrupted" } else { "goes on" });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn signals_that_end_a_program_interrupt_the_work_unless_they_are_ignored() {
+        for signal in ["INT", "TERM", "HUP", "QUIT"] {
+            assert_eq!(ends("", signal), "interrupted", "{signal}");
+        }
+        assert_eq!(ends("trap '' HUP QUIT;", "HUP,QUIT"), "goes on");
+        assert_eq!(ends("trap '' HUP QUIT;", "HUP,TERM"), "interrupted");
     }
 }

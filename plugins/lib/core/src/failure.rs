@@ -22,7 +22,7 @@ pub enum Exit {
     Inconclusive = 4,
     /// A wait ended before what it waited for came true.
     TimedOut = 124,
-    /// Ctrl-C or SIGTERM.
+    /// Ctrl-C, SIGTERM, SIGHUP or SIGQUIT.
     Interrupted = 130,
 }
 
@@ -87,7 +87,7 @@ pub enum Reason {
     Busy,
     /// A wait ended before what it waited for came true.
     TimedOut,
-    /// Ctrl-C or SIGTERM.
+    /// Ctrl-C, SIGTERM, SIGHUP or SIGQUIT.
     Interrupted,
     /// A rule of ours refused: nothing was changed.
     Refused,
