@@ -25,11 +25,16 @@ pub(crate) fn own_folder() -> Option<PathBuf> {
     canonical.parent().map(Path::to_path_buf)
 }
 
+/// The folders of a PATH that mean the same wherever somebody is. An empty element is the working directory, where a file of
+/// anybody may lie.
+fn on_path(path: &OsStr) -> Vec<PathBuf> {
+    std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect()
+}
+
 /// The binary of a verb. kubectl turns `-` inside a word into `_` in file names, and so do we.
 pub(crate) fn find(verb: &str) -> Option<PathBuf> {
     let file = format!("{PREFIX}{}{}", verb.replace('-', "_"), std::env::consts::EXE_SUFFIX);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = own_folder().into_iter().chain(std::env::split_paths(&path));
+    let folders = own_folder().into_iter().chain(on_path(&std::env::var_os("PATH").unwrap_or_default()));
     folders.map(|folder| folder.join(&file)).find(|candidate| is_executable(candidate))
 }
 
@@ -37,8 +42,8 @@ pub(crate) fn find(verb: &str) -> Option<PathBuf> {
 pub(crate) fn all() -> BTreeMap<String, Vec<(PathBuf, Origin)>> {
     let mut verbs: BTreeMap<String, Vec<(PathBuf, Origin)>> = BTreeMap::new();
     let own = own_folder();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).filter(|folder| folder.canonicalize().ok() != own);
+    let on_path = on_path(&std::env::var_os("PATH").unwrap_or_default());
+    let on_path = on_path.into_iter().filter(|folder| folder.canonicalize().ok() != own);
     let folders = own.clone().into_iter().map(|folder| (folder, Origin::Sibling));
     for (folder, origin) in folders.chain(on_path.map(|folder| (folder, Origin::Path))) {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
@@ -93,6 +98,16 @@ pub(crate) fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_looked_for_in_the_working_directory() {
+        for path in ["", ":", ".", ":/usr/bin::bin:.:../x:/opt/bin:"] {
+            let found = on_path(OsStr::new(path));
+            let expected: &[&str] = if path.contains("usr") { &["/usr/bin", "/opt/bin"] } else { &[] };
+            assert_eq!(found, expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{path:?}");
+        }
+    }
 
     #[test]
     fn file_names_answer_to_verbs_as_kubectl_has_it() {
