@@ -34,7 +34,7 @@ fn run(mut arguments: Vec<OsString>) -> ExitCode {
             None => show(&help()),
             Some(verb) if verb == "completion" => completion::main(&["--help".into()]),
             Some(verb) => match verb.to_str().and_then(siblings::find) {
-                Some(binary) => become_it(&binary, &["--help".into()]),
+                Some(binary) => become_it(&binary, &asking_for_help(&arguments)),
                 None => unknown(&verb.to_string_lossy()),
             },
         },
@@ -51,6 +51,11 @@ fn run(mut arguments: Vec<OsString>) -> ExitCode {
             None => unknown(verb),
         },
     }
+}
+
+/// What the binary of a verb is given for `help VERB WORD…`: the words, which may name a subcommand of it, and `--help`.
+fn asking_for_help(words: &[OsString]) -> Vec<OsString> {
+    words.iter().skip(1).cloned().chain(["--help".into()]).collect()
 }
 
 fn help() -> String {
@@ -87,4 +92,16 @@ fn unknown(verb: &str) -> ExitCode {
         None => "kubectl ocm --help lists the verbs".to_owned(),
     };
     fail(USAGE, &format!("kubectl ocm has no verb {verb:?}"), &hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_is_about_the_subcommand_that_is_named() {
+        let asked = |words: &[&str]| asking_for_help(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(asked(&["get"]), ["--help"]);
+        assert_eq!(asked(&["get", "clusters"]), ["clusters", "--help"]);
+    }
 }
