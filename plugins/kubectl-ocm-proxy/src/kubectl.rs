@@ -18,7 +18,7 @@ use tokio::process::Command;
 #[cfg(unix)]
 const SIGNALLED: i32 = 128;
 
-/// How long kubectl may take to end by itself after Ctrl-C.
+/// How long kubectl may take to end by itself after it was told to.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs kubectl to its end, and returns its exit code. kubectl keeps what it knows of an API server by its address; as this one
@@ -30,6 +30,11 @@ pub(crate) async fn run(kubeconfig: &SecretString, arguments: &[OsString], stop:
     let folder = Private::with(kubeconfig.expose_secret())?;
     let mut command = Command::new("kubectl");
     command.args(arguments).env("KUBECONFIG", folder.kubeconfig()).env("KUBECACHEDIR", folder.0.join("cache"));
+    wait(&mut command, stop).await
+}
+
+/// Runs a program to its end, or tells it to end.
+async fn wait(command: &mut Command, stop: &mut Stop) -> Result<u8, Failure> {
     let mut kubectl = command.kill_on_drop(true).spawn().map_err(|error| {
         Failure::other("cannot start kubectl")
             .because(error)
@@ -40,14 +45,26 @@ pub(crate) async fn run(kubeconfig: &SecretString, arguments: &[OsString], stop:
             ended.map(code).map_err(|error| Failure::other("cannot wait until kubectl ends").because(error))
         }
         () = stop => {
-            // The terminal has told kubectl, too, which may have something to clean up.
+            // It may have something to clean up. A terminal has told kubectl, too; a signal that was sent to us alone has not.
+            #[cfg(unix)]
+            terminate(&kubectl);
             let _ = tokio::time::timeout(GRACE, kubectl.wait()).await;
             Err(interrupted())
         }
     }
 }
 
-/// Somebody has pressed Ctrl-C.
+/// Sends SIGTERM.
+#[cfg(unix)]
+fn terminate(kubectl: &tokio::process::Child) {
+    use rustix::process::{Pid, Signal, kill_process};
+    if let Some(pid) = kubectl.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
+        // It may have ended already.
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+/// Somebody has pressed Ctrl-C, or sent a signal that ends programs.
 pub(crate) fn interrupted() -> Failure {
     Failure::new(Reason::Interrupted, "interrupted")
 }
@@ -123,5 +140,28 @@ mod tests {
     fn exit_codes_and_signals_are_passed_on() {
         let status = |raw: i32| -> ExitStatus { std::os::unix::process::ExitStatusExt::from_raw(raw) };
         assert_eq!([0, 3 << 8, 255 << 8, 9].map(|raw| code(status(raw))), [0, 3, 255, 137]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn kubectl_is_told_to_end_and_may_clean_up() {
+        let room = Private::with("").unwrap();
+        let (ready, cleaned) = (room.0.join("ready"), room.0.join("cleaned"));
+        let script = "trap 'echo > \"$1\"; exit 0' TERM; echo > \"$0\"; while :; do sleep 0.05; done";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).args([&ready, &cleaned]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let begun = std::time::Instant::now();
+        let result = runtime.block_on(async {
+            let mut stop: Stop = Box::pin(async move {
+                while !ready.exists() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            });
+            wait(&mut command, &mut stop).await
+        });
+        assert!(result.is_err_and(|failure| failure.exit() == ocm_core::Exit::Interrupted));
+        assert!(cleaned.exists());
+        assert!(begun.elapsed() < GRACE, "it has ended by itself");
     }
 }
