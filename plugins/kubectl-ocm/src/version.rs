@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use crate::output::{USAGE, fail, show};
 use crate::siblings::{self, Origin};
-use crate::stamp;
+use crate::{stamp, verbs};
 
 /// One binary that answers to a verb.
 struct Row {
@@ -32,7 +32,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     show(&if json { as_json(&rows) } else { as_table(&rows) })
 }
 
-/// Reads the stamps of all binaries; those that have none are asked, all at once.
+/// Reads the stamps of all binaries. Those beside this one that have none are asked, all at once; others are not started: they
+/// are somebody else's, or would not be run, and may do anything.
 fn rows() -> Vec<Row> {
     let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let mut rows = vec![Row {
@@ -45,7 +46,7 @@ fn rows() -> Vec<Row> {
     for (verb, binaries) in siblings::all() {
         for (index, (path, origin)) in binaries.into_iter().enumerate() {
             let stamp = stamp::read(&path);
-            let child = if stamp.is_none() { ask(&path) } else { None };
+            let child = if stamp.is_none() && is_ours(&verb, origin) { ask(&path) } else { None };
             asked.push((verb.clone(), path.display().to_string(), origin, index > 0, stamp, child));
         }
     }
@@ -62,6 +63,11 @@ fn rows() -> Vec<Row> {
     rows
 }
 
+/// Whether a binary is one of this installation's.
+fn is_ours(verb: &str, origin: Origin) -> bool {
+    origin == Origin::Sibling && verbs::VERBS.iter().any(|(known, _)| *known == verb)
+}
+
 fn ask(binary: &Path) -> Option<Child> {
     Command::new(binary).arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()
 }
@@ -73,16 +79,21 @@ fn answer(child: Child) -> Option<String> {
 }
 
 fn as_table(rows: &[Row]) -> String {
-    let width = |cell: fn(&Row) -> &str, heading: &str| {
+    let width = |cell: fn(&Row) -> String, heading: &str| {
         rows.iter().map(|row| cell(row).len()).max().unwrap_or_default().max(heading.len())
     };
-    let (verb, version) = (width(|row| &row.verb, "VERB"), width(|row| &row.version, "VERSION"));
+    let (verb, version) = (width(|row| row.verb.clone(), "VERB"), width(|row| plain(&row.version), "VERSION"));
     let mut text = format!("{:verb$}   {:version$}   BINARY\n", "VERB", "VERSION");
     for row in rows {
         let note = if row.note.is_empty() { String::new() } else { format!(" ({})", row.note) };
-        text += &format!("{:verb$}   {:version$}   {}{note}\n", row.verb, row.version, row.path);
+        text += &format!("{:verb$}   {:version$}   {}{note}\n", row.verb, plain(&row.version), plain(&row.path));
     }
     text
+}
+
+/// Text in which a terminal finds nothing but characters to show.
+fn plain(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
 fn as_json(rows: &[Row]) -> String {
@@ -106,9 +117,29 @@ fn quoted(text: &str) -> String {
         .map(|c| match c {
             '"' => "\\\"".to_owned(),
             '\\' => "\\\\".to_owned(),
-            c if (c as u32) < 0x20 => format!("\\u{:04x}", c as u32),
+            c if c.is_control() => format!("\\u{:04x}", c as u32),
             c => c.to_string(),
         })
         .collect();
     format!("\"{inner}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_others_are_not_started() {
+        assert!(is_ours("join", Origin::Sibling));
+        assert!(!is_ours("join", Origin::Path) && !is_ours("third-party", Origin::Sibling));
+    }
+
+    #[test]
+    fn a_terminal_is_sent_no_control_characters() {
+        let row = Row { verb: "x".into(), version: "1\u{1b}]0;y\u{7}".into(), path: "/a\u{9b}2J".into(), note: "" };
+        let (table, json) = (as_table(std::slice::from_ref(&row)), as_json(&[row]));
+        assert!(table.contains(r"1\u{1b}]0;y\u{7}   /a\u{9b}2J"), "{table}");
+        assert!(json.contains(r"1\u001b]0;y\u0007") && json.contains(r"/a\u009b2J"), "{json}");
+        assert!(!(table + &json).chars().any(|c| c.is_control() && c != '\n'));
+    }
 }
