@@ -2,6 +2,7 @@
 #![expect(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ const POLICY_ENGINE: [&str; 2] = ["kubectl-ocm-policy", "ocm-policy-webhook"];
 /// How the demo is built otherwise than tests: nobody debugs it. The compiler of modules stays optimised all the same: without that
 /// the demo is built a minute sooner, and shows its policies a minute later.
 const UNDEBUGGED: &str = "profile.dev.debug=0";
+/// The flags of a demo.
+const FLAGS: [&str; 5] = ["--hub-context", "--managed-context", "--kubeconfig", "--bundle-version", "--exit"];
 
 fn main() -> ExitCode {
     match run() {
@@ -35,7 +38,7 @@ fn run() -> Result<std::convert::Infallible, String> {
     let target = folder.parent().ok_or("this program is in no target directory")?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).ok_or("this program has no workspace")?;
     let words: Vec<_> = env::args_os().skip(1).collect();
-    let demo = words.first().is_some_and(|word| word == "demo") && !words.iter().any(|word| word == "--down");
+    let demo = is_a_demo(&words);
     let clusters = demo && !words.iter().any(|word| word.to_string_lossy().starts_with("--hub-context"));
     let mut packages = vec!["xtask".to_owned()];
     if clusters {
@@ -67,6 +70,14 @@ fn run() -> Result<std::convert::Infallible, String> {
         tool.env(BINARIES, folder);
     }
     Err(format!("starting {}: {}", folder.join("xtask").display(), tool.exec()))
+}
+
+/// Whether the words begin a demo. Not with `--down`, with a question for help, or with a flag that xtask does not know and
+/// refuses: then xtask is all that is needed.
+fn is_a_demo(words: &[OsString]) -> bool {
+    let [verb, rest @ ..] = words else { return false };
+    let flags = rest.iter().map(|word| word.to_string_lossy()).filter(|word| word.starts_with('-'));
+    verb == "demo" && flags.into_iter().all(|flag| FLAGS.contains(&flag.split('=').next().unwrap_or_default()))
 }
 
 /// Downloads the Go modules of Kubernetes and Open Cluster Management, which the processor does not notice. What is
@@ -162,6 +173,19 @@ fn total(root: &Path, selected: &[&str]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_demo_needs_the_commands() {
+        let demo = |words: &str| is_a_demo(&words.split(' ').map(OsString::from).collect::<Vec<_>>());
+        for words in
+            ["demo", "demo --exit", "demo --hub-context=h --managed-context c1 --bundle-version v1 --kubeconfig f"]
+        {
+            assert!(demo(words), "{words}");
+        }
+        for words in ["verify", "demo --help", "demo -h", "demo --down", "demo --keep --down", "demo --frobnicate"] {
+            assert!(!demo(words), "{words}");
+        }
+    }
 
     #[test]
     fn compiled_crates_are_counted() {
