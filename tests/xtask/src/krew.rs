@@ -51,10 +51,16 @@ pub fn smoke(binaries: &Path, kubectl: &Path) -> Result<(), String> {
     krew.krew(&["install", &manifest, &format!("--archive={}", archive.display())])?;
     krew.verbs()?;
     krew.krew(&["uninstall", "ocm"])?;
-    match krew.ocm(&["version"]) {
-        Ok(_) => Err("kubectl ocm is still there after krew uninstall".to_owned()),
-        Err(_) => Ok(()),
-    }
+    krew.is_gone()
+}
+
+/// Where git and what else krew runs is.
+const SYSTEM: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"];
+
+/// Whether the table of `kubectl ocm version` has a binary of this name below a folder. A note may stand behind its path.
+fn names(versions: &str, folder: &Path, file: &str) -> bool {
+    let words = versions.lines().flat_map(str::split_whitespace).map(Path::new);
+    words.into_iter().any(|path| path.starts_with(folder) && path.file_name().is_some_and(|name| name == file))
 }
 
 /// An empty krew of its own.
@@ -76,21 +82,27 @@ impl Krew<'_> {
         run(Command::new(self.kubectl).arg("ocm").args(words).env("PATH", self.path()))
     }
 
-    /// PATH as krew tells people to set it.
+    /// Nothing is left of the package where krew has put it. What kubectl says would not tell: every mistake is an error there.
+    fn is_gone(&self) -> Result<(), String> {
+        let left = [self.root.join("bin/kubectl-ocm"), self.root.join("store/ocm")]
+            .into_iter()
+            .find(|path| path.symlink_metadata().is_ok());
+        left.map_or(Ok(()), |left| Err(format!("{} is still there after krew uninstall", left.display())))
+    }
+
+    /// PATH as krew tells people to set it, of the system's folders alone: a kubectl ocm that this machine has is not meant.
     fn path(&self) -> OsString {
         let own = [Some(self.root.join("bin")), self.kubectl.parent().map(Path::to_path_buf)];
-        let rest = env::var_os("PATH").unwrap_or_default();
-        env::join_paths(own.into_iter().flatten().chain(env::split_paths(&rest))).unwrap_or(rest)
+        env::join_paths(own.into_iter().flatten().chain(SYSTEM.map(PathBuf::from))).unwrap_or_default()
     }
 
     /// Every verb answers, from the place to which krew has brought it.
     fn verbs(&self) -> Result<(), String> {
         let versions = self.ocm(&["version"])?;
-        let store = self.root.join("store").display().to_string();
         for name in cli_tests::binaries() {
             let file = cli_tests::file_name(&name);
-            if !versions.lines().any(|line| line.contains(&store) && line.contains(&file)) {
-                return Err(format!("kubectl ocm version does not name {file} below {store}:\n{versions}"));
+            if !names(&versions, &self.root.join("store"), &file) {
+                return Err(format!("kubectl ocm version does not name {file} in the store:\n{versions}"));
             }
             let Some(verb) = name.strip_prefix("kubectl-ocm-") else { continue };
             let help = self.ocm(&[verb, "--help"])?;
@@ -166,4 +178,28 @@ fn run(command: &mut Command) -> Result<String, String> {
         output.status,
         String::from_utf8_lossy(&output.stderr)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binary_is_not_taken_for_another_whose_name_begins_alike() {
+        let store = Path::new("/root/store");
+        let table = "VERB  VERSION  BINARY\nget  1  /root/store/ocm/v1/kubectl-ocm-get\nocm  1  /usr/bin/kubectl-ocm (another version)\n";
+        assert!(names(table, store, "kubectl-ocm-get"));
+        assert!(!names(table, store, "kubectl-ocm"));
+    }
+
+    #[test]
+    fn what_is_left_after_an_uninstall_is_found() {
+        let room = tempfile::tempdir().expect("a directory");
+        let krew = Krew { program: PathBuf::new(), root: room.path().to_owned(), kubectl: Path::new("kubectl") };
+        assert_eq!(krew.is_gone(), Ok(()));
+        fs::create_dir_all(room.path().join("bin")).expect("a directory");
+        // krew leaves a link: it may point nowhere.
+        std::os::unix::fs::symlink("nowhere", room.path().join("bin/kubectl-ocm")).expect("a link");
+        assert!(krew.is_gone().is_err_and(|why| why.contains("bin/kubectl-ocm")));
+    }
 }
