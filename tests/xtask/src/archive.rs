@@ -80,6 +80,22 @@ pub(crate) fn digest(file: &Path) -> Result<String, String> {
     Ok(sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// The names of the archives of this version in a folder: what [`manifest`] has people download. Some may have been packed
+/// before, on other machines or from other sources.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub(crate) fn archives(folder: &Path) -> Result<Vec<String>, String> {
+    let cannot = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(cannot)? {
+        names.extend(entry.map_err(cannot)?.file_name().into_string());
+    }
+    names.retain(|name| name.starts_with(&format!("kubectl-ocm-{}-", version())) && name.ends_with(".tar.gz"));
+    names.sort();
+    Ok(names)
+}
+
 /// The manifest for krew, with a platform for each archive of this version in the folder.
 ///
 /// # Errors
@@ -154,6 +170,8 @@ mod tests {
             fs::write(folder.path().join(archive_name(system, architecture)), "x").expect("a file");
         }
         let text = manifest(folder.path(), "https://example.com/x/").expect("a manifest");
+        let names = [archive_name("linux", "amd64"), archive_name("windows", "arm64")];
+        assert_eq!(archives(folder.path()).expect("a directory"), names);
         let name = archive_name("linux", "amd64");
         assert!(text.contains(&format!("uri: https://example.com/x/releases/download/{}/{name}", version())), "{text}");
         assert!(text.contains("bin: kubectl-ocm.exe\n"), "{text}");
