@@ -47,6 +47,7 @@ pub fn smoke(binaries: &Path, kubectl: &Path) -> Result<(), String> {
     krew.krew(&["install", "--no-update-index", "ocm/ocm"])?;
     krew.verbs()?;
     krew.krew(&["uninstall", "ocm"])?;
+    krew.is_gone()?;
     let manifest = format!("--manifest={}", manifest.display());
     krew.krew(&["install", &manifest, &format!("--archive={}", archive.display())])?;
     krew.verbs()?;
@@ -99,9 +100,11 @@ impl Krew<'_> {
     /// Every verb answers, from the place to which krew has brought it.
     fn verbs(&self) -> Result<(), String> {
         let versions = self.ocm(&["version"])?;
+        // As the dispatcher tells it: symbolic links resolved.
+        let store = self.root.join("store").canonicalize().map_err(|error| format!("the store of krew: {error}"))?;
         for name in cli_tests::binaries() {
             let file = cli_tests::file_name(&name);
-            if !names(&versions, &self.root.join("store"), &file) {
+            if !names(&versions, &store, &file) {
                 return Err(format!("kubectl ocm version does not name {file} in the store:\n{versions}"));
             }
             let Some(verb) = name.strip_prefix("kubectl-ocm-") else { continue };
