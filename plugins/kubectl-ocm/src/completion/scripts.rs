@@ -69,7 +69,8 @@ fn help() -> String {
     text + HELP
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::process::Command;
 

@@ -228,6 +228,9 @@ async fn interrupted() {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -254,8 +257,7 @@ mod tests {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let result = said.split(['<', '>']).nth(1).unwrap_or("killed");
-        result.to_owned()
+        said.split(['<', '>']).nth(1).unwrap_or("killed").to_owned()
     }
 
     /// What [`ends`] starts; by itself it does nothing.
@@ -277,7 +279,7 @@ mod tests {
             }
             tokio::time::timeout(Duration::from_millis(500), interrupted).await.is_ok()
         });
-        println!("<{}>", if ended { "interrupted" } else { "goes on" });
+        writeln!(std::io::stdout(), "<{}>", if ended { "interrupted" } else { "goes on" }).unwrap();
     }
 
     #[cfg(unix)]
