@@ -116,7 +116,8 @@ impl Pattern {
             let Some((start, end)) = spans.first().copied().flatten() else { break };
             let empty_behind_another = end == at && last == Some(start);
             // Something that is empty leaves its place by one character.
-            at = if end == at { end + text[end..].chars().next().map_or(1, char::len_utf8) } else { end };
+            let character = || text.get(end..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+            at = if end == at { end + character() } else { end };
             last = Some(end);
             if !empty_behind_another {
                 work.charge(100 + spans.len() as u64 * 40)?;

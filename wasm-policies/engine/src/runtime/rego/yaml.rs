@@ -14,6 +14,8 @@ use super::work::Work;
 
 /// Documents are read on the stack of whoever decides.
 const DEEPEST: usize = 24;
+/// Values of a document, each of which takes some hundred bytes.
+const MOST: usize = 50_000;
 /// Of a byte.
 const BYTE: u64 = 600;
 
@@ -42,6 +44,7 @@ fn read(text: &str, work: &mut Work) -> Result<Result<Term, Error>, String> {
         with_snippet: false,
         budget: serde_saphyr::budget! {
             max_depth: DEEPEST,
+            max_nodes: MOST,
             max_documents: 1,
             max_aliases: 0,
             max_anchors: 0,
@@ -298,6 +301,8 @@ mod tests {
             assert!(read_text(&deep).is_err());
         }
         assert!(read_text(&format!("{}{}", "[".repeat(DEEPEST), "]".repeat(DEEPEST))).is_ok());
+        assert!(read_text(&format!("[{}a]", "a,".repeat(MOST / 2))).is_ok());
+        assert!(read_text(&format!("[{}a]", "a,".repeat(MOST))).is_err());
         let mut work = Work::new(1_000_000);
         assert!(unmarshal(&[Term::Text("- a\n".repeat(10_000))], &mut work).is_err());
         assert_eq!(work.spent(), u64::MAX, "its fuel is taken before it is read");
