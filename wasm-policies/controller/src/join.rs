@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::expiry::Looked;
 use crate::failed::Failed;
 use crate::hub::{Asked, Snapshot, are_same};
-use crate::joins::{DECIDES, Joins, LONGEST, LOOKS};
+use crate::joins::{Attempts, DECIDES, Joins, LONGEST, LOOKS, Question};
 use crate::queue::Next;
 use crate::status::{self, Said, Waiting};
 use crate::step::{Judged, Ruled, judged, ruled};
@@ -42,29 +42,9 @@ struct Subject<'s> {
     accept: bool,
 }
 
-/// How often one question was answered with hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Attempts {
-    /// The UIDs of the cluster and of its certificate request.
-    about: (Option<String>, Option<String>),
-    number: u32,
-}
-
-impl Attempts {
-    /// How often it was about these.
-    fn about(&self, about: &(Option<String>, Option<String>)) -> u32 {
-        if self.about == *about { self.number } else { 0 }
-    }
-
-    /// The same after one more hold about these.
-    fn held(&self, about: (Option<String>, Option<String>)) -> Self {
-        Self { number: self.about(&about).saturating_add(1), about }
-    }
-}
-
 impl Subject<'_> {
     /// What the question is about: another cluster of the name, or another request, is another one.
-    fn about(&self) -> (Option<String>, Option<String>) {
+    fn about(&self) -> Question {
         (uid(self.cluster), self.asked.request.uid.clone())
     }
 }
@@ -466,16 +446,6 @@ fn uid(cluster: &ManagedCluster) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn how_often_a_question_was_held_is_known_of_this_question_alone() {
-        let about = |cluster: &str, request: &str| (Some(cluster.to_owned()), Some(request.to_owned()));
-        let twice = Attempts::default().held(about("c", "r")).held(about("c", "r"));
-        assert_eq!(twice.about(&about("c", "r")), 2);
-        // Another request of the cluster, and another cluster of the name.
-        assert_eq!((twice.about(&about("c", "s")), twice.about(&about("d", "r"))), (0, 0));
-        assert_eq!(twice.held(about("c", "s")).about(&about("c", "s")), 1);
-    }
 
     #[test]
     fn of_a_cluster_that_cannot_be_read_it_is_known_which_it_is_and_whether_it_is_accepted() {

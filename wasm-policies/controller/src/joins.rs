@@ -12,7 +12,6 @@ use crate::clock::Clock;
 use crate::effects::Effects;
 use crate::emergency::Emergency;
 use crate::hub::Hub;
-use crate::join::Attempts;
 use crate::log::Log;
 use crate::registrations::Registrations;
 
@@ -49,6 +48,28 @@ pub(crate) struct Joins {
 /// Of clusters by name, the UID and the generation of the policies that were asked.
 pub(crate) type Unlimited = HashMap<String, (Option<String>, u64)>;
 
+/// What policies are asked about: the UIDs of a cluster and of its certificate request.
+pub(crate) type Question = (Option<String>, Option<String>);
+
+/// How often one question was answered with hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Attempts {
+    about: Question,
+    number: u32,
+}
+
+impl Attempts {
+    /// How often it was about these.
+    pub(crate) fn about(&self, about: &Question) -> u32 {
+        if self.about == *about { self.number } else { 0 }
+    }
+
+    /// The same after one more hold about these.
+    pub(crate) fn held(&self, about: Question) -> Self {
+        Self { number: self.about(&about).saturating_add(1), about }
+    }
+}
+
 /// A cluster of which no key is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -58,3 +79,18 @@ pub(crate) struct Seen {
 
 /// Those of which an unknown key is not noted yet, by name.
 pub(crate) type Keyless = HashMap<String, Seen>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_often_a_question_was_held_is_known_of_this_question_alone() {
+        let about = |cluster: &str, request: &str| (Some(cluster.to_owned()), Some(request.to_owned()));
+        let twice = Attempts::default().held(about("c", "r")).held(about("c", "r"));
+        assert_eq!(twice.about(&about("c", "r")), 2);
+        // Another request of the cluster, and another cluster of the name.
+        assert_eq!((twice.about(&about("c", "s")), twice.about(&about("d", "r"))), (0, 0));
+        assert_eq!(twice.held(about("c", "s")).about(&about("c", "s")), 1);
+    }
+}
