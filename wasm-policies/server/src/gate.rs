@@ -244,6 +244,11 @@ impl Gate {
         Reviewed { status: 503, body: Vec::new(), decided: None }
     }
 
+    /// What is known of the hub, as the policies of this gate are shown it.
+    fn shown<'g>(&'g self, counting: &'g Counting, has_waited: bool) -> Shown<'g> {
+        Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: false, has_waited }
+    }
+
     /// The turn of a request that policies are asked about which count: each must see what the one before was let do. None where
     /// there are no such policies, and where nobody waits for the answer any more, who is let do nothing by those that are asked.
     fn turn(&self, asked: &Request<'_>, stage: Stage, counting: &Counting, deadline: &Deadline) -> Option<Taken<'_>> {
@@ -251,7 +256,7 @@ impl Gate {
             return None;
         }
         // What has to be waited for is waited for by itself.
-        self.knowledge.arrive(counting.sources(), asked, deadline);
+        self.knowledge.arrive(asked, deadline);
         self.turn.take(deadline).ok()
     }
 
@@ -266,7 +271,7 @@ impl Gate {
     /// anything, none is asked before it is judged.
     fn change(&self, asked: Request<'static>, deadline: &Deadline) -> Reviewed {
         let counting = self.policies.counting();
-        let shown = Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: false };
+        let shown = self.shown(&counting, false);
         let also = beside(&asked);
         if ![Some(&asked), also.as_ref()].into_iter().flatten().any(|asked| self.policies.may_change(asked)) {
             self.metrics.count(asked.operation.word(), 200);
@@ -298,10 +303,10 @@ impl Gate {
     /// The answer at the validating stage.
     fn judge(&self, mut asked: Request<'static>, deadline: &Deadline) -> Reviewed {
         let counting = self.policies.counting();
-        let shown = Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: false };
         let by_the_hub = self.policies.joins_by_the_hub(&asked).then(|| asked.clone());
         let passing = (!asked.dry_run).then(|| self.knowledge.passing(counting.sources(), &asked)).flatten();
         let turn = self.turn(&asked, Stage::Validating, &counting, deadline);
+        let shown = self.shown(&counting, turn.is_some());
         // What policies have changed in the write is theirs, and no change of whoever accepts.
         let mut also = beside(&asked).filter(|_| !self.policies.change_all_else(&asked, &shown, deadline));
         self.policies.tell_what_is_set([&mut asked].into_iter().chain(&mut also), &shown, deadline);

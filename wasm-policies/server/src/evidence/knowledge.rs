@@ -133,7 +133,7 @@ impl Knowledge {
         query: &Query,
         request: &Request<'_>,
         deadline: &Deadline,
-        is_newest: bool,
+        shown: &Shown<'_>,
         counts_passed: bool,
     ) -> Result<Arc<Table<'static>>, PolicyError> {
         let missing = || PolicyError::Evidence(format!("the evidence {:?} is not followed", query.name));
@@ -146,20 +146,19 @@ impl Knowledge {
             },
             _ => None,
         };
-        store.table(query, request, deadline, Reading { oldest: OLDEST, since, is_newest, counts_passed })
+        let Shown { is_newest, has_waited, .. } = *shown;
+        store.table(query, request, deadline, Reading { oldest: OLDEST, since, is_newest, counts_passed, has_waited })
     }
 
-    /// Waits until what a request is about has arrived at these sources, as their evidence would. Where it does not, that is what
-    /// their evidence says.
-    pub(crate) fn arrive<'s>(
-        &self,
-        sources: impl IntoIterator<Item = &'s EvidenceSource>,
-        request: &Request<'_>,
-        deadline: &Deadline,
-    ) {
-        let mut stores = sources.into_iter().filter_map(|source| self.find(source));
+    /// Waits until what a request is about has arrived wherever evidence would wait for it. Where it does not, that is what the
+    /// evidence says.
+    pub(crate) fn arrive(&self, request: &Request<'_>, deadline: &Deadline) {
+        let stores: Vec<Arc<Store>> = {
+            let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+            stores.values().map(|followed| followed.store.clone()).collect()
+        };
         // Where it has not arrived at one of them in time, the answer is an error.
-        let _ = stores.try_for_each(|store| store.arrive(request, deadline));
+        let _ = stores.iter().try_for_each(|store| store.arrive(request, deadline));
     }
 
     /// What has to be noted of a request if it is let pass, for those who count objects of these sources; none: nothing.
@@ -201,6 +200,8 @@ pub(crate) struct Shown<'a> {
     /// Whether nothing may be from before a change that has arrived: whoever decides about one after the other judges each by what
     /// came of the one before, and whoever is asked about again because of a change is judged by that change.
     pub(crate) is_newest: bool,
+    /// Whether what the question is about was waited for already: [`Knowledge::arrive`].
+    pub(crate) has_waited: bool,
 }
 
 impl EvidenceReader for Shown<'_> {
@@ -212,7 +213,7 @@ impl EvidenceReader for Shown<'_> {
         deadline: &Deadline,
     ) -> Result<Arc<Table<'static>>, PolicyError> {
         let counts_passed = self.counting.iter().any(|place| place == policy);
-        self.knowledge.read(query, request, deadline, self.is_newest, counts_passed)
+        self.knowledge.read(query, request, deadline, self, counts_passed)
     }
 }
 

@@ -70,6 +70,11 @@ impl Objects {
         self.all.insert(key, object);
     }
 
+    /// Notes a later version of an object that shows nothing new.
+    pub(super) fn note_version(&mut self, key: &Key, version: u64) {
+        self.all.get_mut(key).into_iter().for_each(|object| object.version = version);
+    }
+
     pub(super) fn remove(&mut self, key: &Key) {
         let Some(Object { rows, .. }) = self.all.remove(key) else { return };
         self.unreadable.remove(key);

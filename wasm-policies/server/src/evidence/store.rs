@@ -66,6 +66,8 @@ pub(super) struct Reading {
     pub(super) is_newest: bool,
     /// Whether what was let pass counts as well.
     pub(super) counts_passed: bool,
+    /// Whether what the question is about was waited for already, by [`Store::arrive`].
+    pub(super) has_waited: bool,
 }
 
 impl State {
@@ -219,7 +221,8 @@ impl Store {
         if !*self.read.borrow() {
             return Err(unknown("has not been read yet"));
         }
-        let arrived = self.wait_for(request, deadline)?;
+        let longest = if reading.has_waited { Duration::ZERO } else { ARRIVES };
+        let arrived = self.wait_for(request, deadline, longest)?;
         let least = if reading.is_newest { self.state().revision } else { arrived };
         let (confirmed, lost) = {
             let state = self.state();
@@ -286,12 +289,12 @@ impl Store {
     /// # Errors
     /// When it has not.
     pub(super) fn arrive(&self, request: &Request<'_>, deadline: &Deadline) -> Result<(), PolicyError> {
-        self.wait_for(request, deadline).map(drop)
+        self.wait_for(request, deadline, ARRIVES).map(drop)
     }
 
     /// Waits until what the question is about has arrived: deciding with evidence from before would be deciding without
     /// whatever came before it. The revision that brought it, which is the least that counts.
-    fn wait_for(&self, request: &Request<'_>, deadline: &Deadline) -> Result<u64, PolicyError> {
+    fn wait_for(&self, request: &Request<'_>, deadline: &Deadline, longest: Duration) -> Result<u64, PolicyError> {
         let about = match (&self.source, request.operation) {
             (EvidenceSource::Csrs, Operation::Approve | Operation::Join) => {
                 request.csr.as_ref().map(|csr| (csr.name.as_deref(), csr.uid.as_deref()))
@@ -310,7 +313,7 @@ impl Store {
                 return Ok(revision);
             }
             deadline.check()?;
-            if begun.elapsed() > ARRIVES {
+            if begun.elapsed() >= longest {
                 let why = format!("{name} is not among what this server has read of the hub");
                 return Err(PolicyError::Evidence(why));
             }
@@ -433,6 +436,8 @@ impl Sink for Store {
                 state.passed.see(&key, &object.uid, version, revision, Instant::now());
                 if is_news {
                     state.objects.insert(key, Object { revision, ..object });
+                } else {
+                    state.objects.note_version(&key, version);
                 }
                 state.confirm();
             }
@@ -502,7 +507,8 @@ mod tests {
     use super::*;
 
     const OLDEST: Duration = Duration::from_secs(60);
-    const PLAIN: Reading = Reading { oldest: OLDEST, since: None, is_newest: false, counts_passed: false };
+    const PLAIN: Reading =
+        Reading { oldest: OLDEST, since: None, is_newest: false, counts_passed: false, has_waited: false };
 
     fn cluster(name: &str, uid: &str) -> Value {
         json!({"metadata": {"name": name, "uid": uid, "labels": {"env": "prod"}}})

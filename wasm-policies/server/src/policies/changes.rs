@@ -1,6 +1,7 @@
 //! What policies change of a cluster in somebody's write: as it is after the mutating stage, and told at the validating stage
 //! from what somebody changes.
 
+use ocm_api::names::labels::CLUSTER_SET;
 use ocm_policy_abi::{Cluster, Edit, Operation, Request, Stage};
 use ocm_policy_engine::{Deadline, EvidenceReader, may_edit, wanted_edits};
 use ocm_policy_rules::edits;
@@ -38,9 +39,21 @@ impl Policies {
         if !is_set {
             return;
         }
-        let changes = questions.iter().flat_map(|asked| self.changes(asked, evidence, deadline));
+        let changes = questions.iter().flat_map(|asked| self.made_changes(asked, evidence, deadline));
         let set = edits::values(&changes.collect::<Vec<_>>());
         questions.iter_mut().for_each(|asked| asked.set_by_policies.clone_from(&set));
+    }
+
+    /// What policies have changed in a write: what they want of it, and would want as well if it stood there as it was before. So
+    /// what somebody has written before them, and what they only find right, is none of theirs.
+    fn made_changes(&self, asked: &Request<'static>, evidence: &dyn EvidenceReader, deadline: &Deadline) -> Vec<Edit> {
+        let wanted = self.changes(asked, evidence, deadline);
+        if wanted.is_empty() || asked.previous_object.is_none() {
+            return wanted;
+        }
+        let Some(before) = put_back(asked, &wanted) else { return Vec::new() };
+        let made = self.changes(&before, evidence, deadline);
+        wanted.into_iter().filter(|edit| made.contains(edit)).collect()
     }
 
     /// Whether a write that accepts a cluster changes nothing else of it but what policies have changed: it is what they make
@@ -63,7 +76,8 @@ impl Policies {
     /// whoever asks what would become of it.
     pub fn as_changed(&self, request: Request<'static>, deadline: &Deadline) -> Request<'static> {
         let counting = self.counting();
-        let shown = Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: true };
+        let shown =
+            Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: true, has_waited: false };
         self.after(&request, &shown, deadline).unwrap_or(request)
     }
 
@@ -110,6 +124,42 @@ fn differ(one: &Value, other: &Value) -> bool {
     };
     let differs = |member: &&str| one["metadata"].get(member) != other["metadata"].get(member);
     metadata.iter().any(differs) || spec(one) != spec(other)
+}
+
+/// The same write with what these edits set as it was before; none where it cannot be read so.
+fn put_back(asked: &Request<'static>, wanted: &[Edit]) -> Option<Request<'static>> {
+    let (mut object, before) = (asked.object.clone()?, asked.previous_object.as_ref()?);
+    for edit in wanted {
+        match edit {
+            Edit::SetLabel { key, .. } => entry_as_before(&mut object, before, "labels", key),
+            Edit::SetClusterSet { .. } => entry_as_before(&mut object, before, "labels", CLUSTER_SET),
+            Edit::SetAnnotation { key, .. } => entry_as_before(&mut object, before, "annotations", key),
+            Edit::SetLeaseDuration { .. } => member_as_before(&mut object, before, "leaseDurationSeconds"),
+            Edit::AddTaint { .. } => member_as_before(&mut object, before, "taints"),
+            // What is taken away is told to nobody.
+            Edit::RemoveLabel { .. } | Edit::RemoveAnnotation { .. } | Edit::RemoveTaint { .. } => {}
+        }
+    }
+    let read = review::of_cluster(asked.operation, &object, asked.requester.clone(), &Asking::default()).ok()?;
+    let cluster = read.cluster.map(Cluster::into_owned);
+    Some(Request { object: Some(object), cluster, ..asked.clone() })
+}
+
+fn entry_as_before(object: &mut Value, before: &Value, member: &str, key: &str) {
+    let Some(entries) = object.pointer_mut("/metadata").and_then(|metadata| metadata.get_mut(member)) else { return };
+    let Some(entries) = entries.as_object_mut() else { return };
+    match before.pointer("/metadata").and_then(|metadata| metadata.get(member)?.get(key)) {
+        Some(value) => entries.insert(key.to_owned(), value.clone()),
+        None => entries.remove(key),
+    };
+}
+
+fn member_as_before(object: &mut Value, before: &Value, member: &str) {
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    match before.pointer("/spec").and_then(|spec| spec.get(member)) {
+        Some(value) => spec.insert(member.to_owned(), value.clone()),
+        None => spec.remove(member),
+    };
 }
 
 /// The same acceptance where whoever accepts changes nothing else.

@@ -13,7 +13,8 @@ impl Policies {
     /// Asks the policies in force, with what is known of the hub.
     pub fn evaluate(&self, request: Request<'static>, deadline: &Deadline) -> Final {
         let counting = self.counting();
-        let shown = Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: true };
+        let shown =
+            Shown { knowledge: &self.knowledge, counting: counting.places(), is_newest: true, has_waited: false };
         let made = evaluate(&self.registry, request, &shown, deadline);
         self.metrics.measure(&made);
         made

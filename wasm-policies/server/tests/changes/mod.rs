@@ -126,6 +126,9 @@ async fn what_policies_set_is_no_move_where_whoever_accepts_changes_something_el
     // Nobody moves it by writing what the policy would write, after it was accepted.
     let (accepted, moved) = (cluster(true, &json!({SET: "x"})), cluster(true, &json!({SET: "eu"})));
     assert!(written(&parts, "alice", &accepted, &moved).unwrap_err().contains("SetChanged"));
+    // Nor in the write that accepts it: as it was, the policy would not have moved it.
+    let foreign = cluster(false, &json!({SET: "x"}));
+    assert!(written(&parts, "alice", &foreign, &moved).unwrap_err().contains("SetChanged"));
 }
 
 #[tokio::test]
