@@ -53,9 +53,10 @@ fn run(mut arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// What the binary of a verb is given for `help VERB WORD…`: the words, which may name a subcommand of it, and `--help`.
+/// What the binary of a verb is given for `help VERB WORD…`: the words, which may name a subcommand of it, and `--help`. Behind
+/// `--` that would be no flag.
 fn asking_for_help(words: &[OsString]) -> Vec<OsString> {
-    words.iter().skip(1).cloned().chain(["--help".into()]).collect()
+    words.iter().skip(1).take_while(|word| *word != "--").cloned().chain(["--help".into()]).collect()
 }
 
 fn help() -> String {
@@ -103,5 +104,6 @@ mod tests {
         let asked = |words: &[&str]| asking_for_help(&words.iter().map(OsString::from).collect::<Vec<_>>());
         assert_eq!(asked(&["get"]), ["--help"]);
         assert_eq!(asked(&["get", "clusters"]), ["clusters", "--help"]);
+        assert_eq!(asked(&["proxy", "kubectl", "--", "get", "pods"]), ["kubectl", "--help"]);
     }
 }

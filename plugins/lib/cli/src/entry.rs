@@ -285,8 +285,14 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn signals_that_end_a_program_interrupt_the_work_unless_they_are_ignored() {
-        for signal in ["INT", "TERM", "HUP", "QUIT"] {
+        use tokio::signal::unix::SignalKind;
+        for signal in ["INT", "TERM"] {
             assert_eq!(ends("", signal), "interrupted", "{signal}");
+        }
+        for (signal, kind) in [("HUP", SignalKind::hangup()), ("QUIT", SignalKind::quit())] {
+            // Whoever has started the tests may have had them ignored, which no shell takes back.
+            let expected = if is_ignored(kind) { "goes on" } else { "interrupted" };
+            assert_eq!(ends("", signal), expected, "{signal}");
         }
         assert_eq!(ends("trap '' HUP QUIT;", "HUP,QUIT"), "goes on");
         assert_eq!(ends("trap '' HUP QUIT;", "HUP,TERM"), "interrupted");

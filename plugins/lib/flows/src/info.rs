@@ -28,7 +28,7 @@ use crate::watch::REFUSALS;
 
 /// The pause between two looks of a watch, where not every change is told.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The longest pause between two looks.
+/// Far beyond every pause between two looks: a watch has no end of its own.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The hubs of a cluster: one, or those that are hosted there; none where there is no ClusterManager.
@@ -164,7 +164,9 @@ impl Seen {
     fn passes(&mut self, failure: &Failure) -> bool {
         let is_refusal = matches!(failure.reason, Reason::Forbidden | Reason::Unauthorized);
         self.refused += u32::from(is_refusal);
-        failure.reason.is_transient() || (self.lost && is_refusal && self.refused <= REFUSALS)
+        failure.reason.is_transient()
+            || failure.reason == Reason::Other
+            || (self.lost && is_refusal && self.refused <= REFUSALS)
     }
 }
 
