@@ -6,6 +6,7 @@ use hmac::{EagerHash, Hmac, KeyInit as _, Mac as _};
 use serde_json::{Map, Value};
 use sha1::Sha1;
 use sha2::Digest as _;
+use subtle::ConstantTimeEq as _;
 
 use super::term::Term;
 
@@ -49,9 +50,9 @@ pub(super) fn hmac<D: EagerHash>(message: &Term, key: &Term) -> Result<Value, St
     Ok(hex(&mac.chain_update(message.text()?.as_bytes()).finalize().into_bytes()).into())
 }
 
-/// `crypto.hmac.equal`.
+/// `crypto.hmac.equal`: how long it takes tells nothing of where they differ.
 pub(super) fn hmac_equal(a: &Term, b: &Term) -> Result<Value, String> {
-    Ok((a.text()? == b.text()?).into())
+    Ok(bool::from(a.text()?.as_bytes().ct_eq(b.text()?.as_bytes())).into())
 }
 
 /// `base64url.encode_no_pad`.

@@ -43,6 +43,8 @@ fn operate(document: &mut Term, operation: &Term, work: &mut Work) -> Result<(),
             let from = self::path(member("from")?)?;
             // The whole document cannot be put into what it was taken from.
             let value = take(document, &from, work)?;
+            // How deep it is has to be looked at.
+            work.charge(price(&value))?;
             add(document, &path, value, work)
         }
         "copy" => {
