@@ -26,7 +26,7 @@ pub(super) fn policy(settings: &Settings) -> Policy {
     policy
 }
 
-/// A managed cluster that the baseline refuses, with a message that carries [`mark`].
+/// A managed cluster that the baseline refuses, with a message that carries a mark of the settings.
 pub fn probe() -> Manifest {
     let mut cluster = ManagedCluster::default();
     cluster.metadata.name = Some(PROBE.to_owned());
@@ -45,7 +45,7 @@ pub fn answer(settings: &Settings) -> Objection {
 }
 
 /// Whether a live policy of the hub, which has the name of the policy of managed clusters, is what these settings would make of
-/// it: by its first message, which carries [`mark`].
+/// it: by its first message, which carries a mark of them.
 pub fn is_as_wanted(live: &Value, settings: &Settings) -> bool {
     live.pointer("/spec/validations/0/message").and_then(Value::as_str) == Some(answer(settings).why.as_str())
 }
