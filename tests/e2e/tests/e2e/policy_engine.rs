@@ -620,6 +620,15 @@ fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so
     assert!(engine(&hub).is_empty(), "{:?}", engine(&hub));
 }
 
+/// Tells a thread that goes on for so long, also when what goes on beside it fails.
+struct Ends<'e>(&'e AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Has cert-manager look after the certificate of an engine for which registrations wait; none of them is refused meanwhile.
 fn hand_over(hub: &Hub, keeper: &Path) {
     let admin = hub.cluster.kubeconfig();
@@ -660,6 +669,7 @@ fn hand_over(hub: &Hub, keeper: &Path) {
                     }
                 }
             });
+            let _ends = Ends(&ended);
             let said = run(command(admin, "install", &by("ClusterIssuer/internal")).arg("--timeout=180s"));
             // The authority that is injected replaces all others.
             until_within(
@@ -668,10 +678,10 @@ fn hand_over(hub: &Hub, keeper: &Path) {
                 || bundles(hub).join("\n"),
                 || {
                     let all = bundles(hub);
-                    all.len() == 9 && all.iter().all(|bundle| *bundle == all[0] && bundle.matches("BEGIN").count() == 1)
+                    all.len() == closed().len()
+                        && all.iter().all(|bundle| *bundle == all[0] && bundle.matches("BEGIN").count() == 1)
                 },
             );
-            ended.store(true, Ordering::Relaxed);
             assert_eq!(said.code, Some(0), "{said:?}");
         });
         assert!(tries > 100 && refused.is_empty(), "{tries}: {refused:?}");
