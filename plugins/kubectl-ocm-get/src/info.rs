@@ -82,17 +82,7 @@ impl<K: Kind> View for Infos<K> {
 /// What a list of these takes.
 pub(crate) fn list(args: InfoArgs) -> ListArgs {
     let InfoArgs { names, watch, no_headers, output } = args;
-    ListArgs {
-        names,
-        selector: None,
-        sort_by: None,
-        watch,
-        show_labels: false,
-        no_headers,
-        show_managed_fields: false,
-        narrowed: false,
-        output,
-    }
+    ListArgs { names, ..ListArgs::of_all(watch, no_headers, output) }
 }
 
 /// Shows what runs: people get tables of all of it.

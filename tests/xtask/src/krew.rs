@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_binary_is_not_taken_for_another_whose_name_begins_alike() {
-        let store = Path::new("/root/store");
-        let table = "VERB  VERSION  BINARY\nget  1  /root/store/ocm/v1/kubectl-ocm-get\nocm  1  /usr/bin/kubectl-ocm (another version)\n";
+        let store = Path::new("/krew/store");
+        let table = "VERB  VERSION  BINARY\nget  1  /krew/store/ocm/v1/kubectl-ocm-get\nocm  1  /usr/bin/kubectl-ocm (another version)\n";
         assert!(names(table, store, "kubectl-ocm-get"));
         assert!(!names(table, store, "kubectl-ocm"));
     }

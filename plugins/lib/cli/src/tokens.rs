@@ -64,17 +64,7 @@ pub async fn follow_tokens(
     if output.is_human() {
         tell_of_others(ui);
     }
-    let list = ListArgs {
-        names: Vec::new(),
-        selector: None,
-        sort_by: None,
-        watch,
-        show_labels: false,
-        no_headers,
-        show_managed_fields: false,
-        output: ListOutputArgs { output: ListFormat::As(output) },
-        narrowed: false,
-    };
+    let list = ListArgs::of_all(watch, no_headers, ListOutputArgs { output: ListFormat::As(output) });
     follow::<Tokens>(ui, &list, changes, |_| true).await
 }
 

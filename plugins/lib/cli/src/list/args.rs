@@ -38,6 +38,21 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
+    /// Of a command that lets nobody choose, order or label rows: all of them.
+    pub fn of_all(watch: bool, no_headers: bool, output: ListOutputArgs) -> Self {
+        Self {
+            names: Vec::new(),
+            selector: None,
+            sort_by: None,
+            watch,
+            show_labels: false,
+            no_headers,
+            show_managed_fields: false,
+            output,
+            narrowed: false,
+        }
+    }
+
     /// The same where several objects may have a name: what has it is a list, also if it is a single one, so that what is printed
     /// has one form whatever there is.
     #[must_use]

@@ -248,12 +248,13 @@ async fn beside(
 ) -> Probe {
     let (klusterlet, credential) = (dialled.klusterlet.clone(), dialled.credential);
     let server = redact(&dialled.endpoint.to_string());
-    let asked = ask_beside(managed, agent, question, dialled, looks, narrator).await;
-    let (proxy, answer) = match asked {
-        Ok(probe) => return Probe { is_own_proxy: false, ..probe },
-        Err(trouble) => (None, Answer::NotAsked(trouble)),
-    };
-    Probe { klusterlet, credential, server, proxy, is_own_proxy: false, answer }
+    match ask_beside(managed, agent, question, dialled, looks, narrator).await {
+        Ok(probe) => Probe { is_own_proxy: false, ..probe },
+        Err(trouble) => {
+            let answer = Answer::NotAsked(trouble);
+            Probe { klusterlet, credential, server, proxy: None, is_own_proxy: false, answer }
+        }
+    }
 }
 
 /// Goes the way that the agent goes, or none: what is seen on another one says nothing of the agent.
