@@ -343,7 +343,8 @@ impl Joins {
             let has_spec = subject.object.get("spec").is_some_and(Value::is_object);
             let accepted = self.effects.accept(subject.cluster, has_spec, &said.answer.patch).await;
             if matches!(accepted, Err(Failed::Late | Failed::Refused(_))) {
-                // A server that failed has perhaps stored it before. It may have been accepted all the same, and then it counts for those who come after it.
+                // It may have been accepted all the same, also where the server has failed, and then it counts for those who come
+                // after it.
                 let version = self.effects.version(name).await?;
                 self.until_seen(&[(EvidenceSource::Clusters, version)]).await?;
             }
