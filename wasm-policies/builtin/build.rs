@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TRIPLE: &str = "wasm32-unknown-unknown";
-/// What a module is made of, besides the policy's own folder.
-const ALSO: [&str; 5] = ["abi", "sdk", "wit", "../plugins/lib/rules", "../Cargo.lock"];
+/// What a module is made of, besides the policy's own folder. The workspace has the profile, and flags of the target.
+const ALSO: [&str; 7] =
+    ["abi", "sdk", "wit", "../plugins/lib/rules", "../Cargo.lock", "../Cargo.toml", "../.cargo/config.toml"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);

@@ -41,7 +41,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match measure() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            println!("\nSome targets are missed.");
+            ExitCode::FAILURE
+        }
         Err(why) => {
             eprintln!("error: {why}");
             ExitCode::FAILURE
@@ -49,7 +53,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure() -> Result<(), String> {
+/// Returns whether every decision met its target.
+fn measure() -> Result<bool, String> {
     let engine = Engine::new(&EngineSettings::default()).map_err(|error| error.to_string())?;
     let names = support::names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -59,14 +64,15 @@ fn measure() -> Result<(), String> {
         let loaded = Policy::load(&engine, &made, &Ceiling::default(), &made.header().manifest.edits);
         policies.push(loaded.map_err(|error| error.to_string())?);
     }
+    let mut all_met = true;
     for clusters in [10, 10_000] {
         println!("\na hub with {clusters} clusters");
         let hub = Hub::with(clusters);
         for policy in policies.iter().filter(|policy| policy.judges(Operation::Join)) {
-            hub.measure(policy)?;
+            all_met &= hub.measure(policy)?;
         }
     }
-    Ok(())
+    Ok(all_met)
 }
 
 /// What a hub holds: as many clusters with all that belongs to them, the last of which is about to join.
@@ -159,7 +165,8 @@ impl Hub {
         manifest.evidence.iter().map(read).collect()
     }
 
-    fn measure(&self, policy: &Arc<Policy>) -> Result<(), String> {
+    /// Prints how long a policy takes; returns whether that is within its target.
+    fn measure(&self, policy: &Arc<Policy>) -> Result<bool, String> {
         let manifest = policy.manifest();
         let evidence = self.evidence(manifest);
         let request = self.request();
@@ -171,18 +178,25 @@ impl Hub {
         let decision = first.result.map_err(|error| format!("{}: {error}", manifest.name))?;
         let gathered = times(|| drop(tables()));
         let decided = times(|| drop(policy.decide(&question)));
-        let target = if manifest.name == "name-claim" { NAME_CLAIM } else { TARGET };
+        let target = match manifest.name.as_str() {
+            "name-claim" => Some(NAME_CLAIM),
+            // It makes the functions of its language for every decision.
+            "cel" => None,
+            _ => Some(TARGET),
+        };
+        let median = decided[MANY / 2];
+        let is_met = target.is_none_or(|target| median <= target);
         println!(
-            "{:20} {:10} decide p50 {:>7.2} µs   p99 {:>7.2} µs   {:>5.2} of {target} µs   tables p50 {:>9.2} µs   fuel {}",
+            "{:20} {:10} decide p50 {median:>7.2} µs   p99 {:>7.2} µs   {:17}   tables p50 {:>9.2} µs   fuel {}{}",
             manifest.name,
             decision.verdict.word(),
-            decided[MANY / 2],
             decided[MANY * 99 / 100],
-            decided[MANY / 2] / target,
+            target.map_or_else(|| "no target".to_owned(), |target| format!("{:.2} of {target} µs", median / target)),
             gathered[MANY / 2],
-            first.fuel
+            first.fuel,
+            if is_met { "" } else { "   missed" }
         );
-        Ok(())
+        Ok(is_met)
     }
 }
 
