@@ -81,8 +81,12 @@ impl Joins {
                     Failed::Late => "Late",
                     Failed::Refused(_) | Failed::Forbidden(_) | Failed::Invalid(_) => "Refused",
                 });
-                if let Failed::Refused(why) | Failed::Forbidden(why) | Failed::Invalid(why) = failed {
-                    self.refused(name, &why).await;
+                match failed {
+                    Failed::Refused(why) | Failed::Forbidden(why) | Failed::Invalid(why) => {
+                        self.refused(name, &why).await
+                    }
+                    Failed::Late => self.log.late(name, &failed.to_string()),
+                    Failed::NotLeading | Failed::Changed => {}
                 }
                 Next::Again
             }

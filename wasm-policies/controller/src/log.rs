@@ -15,11 +15,20 @@ pub(crate) struct Log(pub(crate) Arc<DecisionLog>);
 impl Log {
     /// What was to be done was refused, or nothing could be written.
     pub(crate) fn refused(&self, cluster: &str, why: &str) {
+        self.undone(cluster, "Refused", why);
+    }
+
+    /// The hub did not answer in time, so nobody knows what became of it.
+    pub(crate) fn late(&self, cluster: &str, why: &str) {
+        self.undone(cluster, "Late", why);
+    }
+
+    fn undone(&self, cluster: &str, outcome: &str, why: &str) {
         let line = json!({
             "time": Timestamp::now().to_string(),
             "operation": "join",
             "cluster": cluster,
-            "outcome": "Refused",
+            "outcome": outcome,
             "message": why,
         });
         self.0.add(line.to_string(), Duration::ZERO);

@@ -19,9 +19,7 @@ impl NameError {
     pub const fn cause(&self) -> Option<&'static str> {
         match self.why {
             Unfit::Form => None,
-            Unfit::Reserved => {
-                Some("the hub keeps what belongs to a cluster in a namespace of its name, and that one is taken")
-            }
+            Unfit::Reserved => Some("the hub or Kubernetes uses this name itself"),
         }
     }
 
