@@ -195,12 +195,12 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     };
     let name = &request.settings.name;
     // In the hosted modes objects of the same names are on both clusters.
-    let each = |cluster: &Cluster, applied: &Applied| match (request.settings.is_hosted(), cluster.role) {
+    let mut each = |cluster: &Cluster, applied: &Applied| match (request.settings.is_hosted(), cluster.role) {
         (false, _) => view.row(applied),
         (true, Role::Managed) => view.row_on(&format!("managed cluster, {}", cluster.label()), applied),
         (true, Role::Target | Role::Hub) => view.row_on(&format!("hosting cluster, {}", cluster.label()), applied),
     };
-    let joined = join::join(&managed, &request, ui.clone(), each).await;
+    let joined = join::join(&managed, &request, ui.clone(), &mut each).await;
     match joined.and_then(|joined| view::finish(&view, &ui, name, joined, roles)) {
         Err(failure) => {
             let flags = client.words().map(|words| words.into_iter().chain(hub.words()).collect());

@@ -73,7 +73,7 @@ impl<'a> Account<'a> {
         &self,
         mode: Mode,
         narrator: &dyn Narrator,
-        each: &mut impl FnMut(&Cluster, &Applied),
+        each: &mut dyn FnMut(&Cluster, &Applied),
     ) -> Result<Vec<Applied>, Failure> {
         let mut each = |applied: &Applied| each(self.cluster, applied);
         if !mode.changes() {

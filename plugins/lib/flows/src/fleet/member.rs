@@ -9,6 +9,7 @@ use futures::stream::{self, StreamExt as _};
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::progress::Goal;
 use ocm_core::kubeconfig::HubAddress;
+use ocm_core::plan::Applied;
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use tokio::sync::OnceCell;
@@ -186,14 +187,14 @@ impl<'a> Run<'a> {
         let is_there = operator.lock().await;
         let was_there = *is_there;
         let mut alone = (!was_there).then_some(is_there);
-        join::join(&member.agents, &request, narrator.clone(), |_, applied| {
+        let mut each = |_: &Cluster, applied: &Applied| {
             if applied.manifest.kind() == "Deployment"
                 && let Some(mut is_there) = alone.take()
             {
                 *is_there = true;
             }
-        })
-        .await
+        };
+        join::join(&member.agents, &request, narrator.clone(), &mut each).await
     }
 
     fn operator(&self, cluster: String) -> Operator {

@@ -93,7 +93,7 @@ async fn both(
     installation: &Installation,
     mode: Mode,
     narrator: &dyn Narrator,
-    each: &mut impl FnMut(&Cluster, &Applied),
+    each: &mut dyn FnMut(&Cluster, &Applied),
 ) -> Result<Vec<Applied>, Failure> {
     if mode.changes() {
         hub.preflight(on_hub, narrator).await?;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
 use ocm_api::operator::KlusterletMode;
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join;
@@ -54,13 +56,24 @@ pub struct Joined {
 /// Joins the cluster, or does with the plan what the request says. `managed` is where the agents run. `each` hears of every
 /// object as soon as it is there, and on which cluster: in the hosted modes there are two.
 ///
+/// Boxed: whoever awaits it, a command or a fleet, holds no copy of all that it consists of.
+///
 /// # Errors
 /// A refusal before anything is touched; the failure of a request.
-pub async fn join(
+pub fn join<'a>(
+    managed: &'a Cluster,
+    request: &'a Request,
+    narrator: Arc<dyn Narrator>,
+    each: &'a mut dyn FnMut(&Cluster, &Applied),
+) -> LocalBoxFuture<'a, Result<Joined, Failure>> {
+    carried_out(managed, request, narrator, each).boxed_local()
+}
+
+async fn carried_out(
     managed: &Cluster,
     request: &Request,
     narrator: Arc<dyn Narrator>,
-    mut each: impl FnMut(&Cluster, &Applied),
+    each: &mut dyn FnMut(&Cluster, &Applied),
 ) -> Result<Joined, Failure> {
     let mut prepared = prepare(managed, request, narrator.clone()).await?;
     let applied = match request.mode {
@@ -68,7 +81,7 @@ pub async fn join(
         mode if !mode.changes() => {
             let narrator = narrator.as_ref();
             let mut applied = match &prepared.guest {
-                Some(guest) => guest.account.make(mode, narrator, &mut each).await?,
+                Some(guest) => guest.account.make(mode, narrator, each).await?,
                 None => Vec::new(),
             };
             let here = |applied: &Applied| each(managed, applied);
@@ -98,7 +111,7 @@ async fn carry_out(
     request: &Request,
     prepared: &mut Prepared<'_>,
     narrator: &dyn Narrator,
-    mut each: impl FnMut(&Cluster, &Applied),
+    each: &mut dyn FnMut(&Cluster, &Applied),
 ) -> Result<Vec<Applied>, Failure> {
     let Prepared {
         hub,
@@ -136,7 +149,7 @@ async fn carry_out(
     }
     let (mut applied, mut kept) = (Vec::new(), None);
     if let Some(guest) = guest {
-        applied = guest.account.make(request.mode, narrator, &mut each).await?;
+        applied = guest.account.make(request.mode, narrator, each).await?;
         let (secret, token) = guest.account.token(narrator).await?;
         let holder = join::external_secret(&survey.names.namespace, &guest.kubeconfig(&token));
         plan.replace(holder.clone());
