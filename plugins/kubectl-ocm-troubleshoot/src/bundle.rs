@@ -150,7 +150,7 @@ fn values(text: &[u8]) -> usize {
 
 /// Whether a text is a bundle.
 pub(crate) fn is_bundle(text: &[u8]) -> bool {
-    serde_json::from_slice::<Head>(text).is_ok_and(|head| head.kind == KIND)
+    str::from_utf8(text).is_ok_and(|text| serde_json::from_str::<Head>(text).is_ok_and(|head| head.kind == KIND))
 }
 
 /// Reads a bundle. How deep a document goes is the parser's to limit.
@@ -165,7 +165,9 @@ pub(crate) fn read(name: &str, text: &[u8]) -> Result<Snapshot, Failure> {
     if let Some(why) = has_values(text) {
         return Err(failed(&why).hint(SMALL));
     }
-    let kept: Kept = serde_json::from_slice(text).map_err(|error| not_ours(&error))?;
+    // As text, like answers of API servers: what both hold is read by the same code.
+    let text = str::from_utf8(text).map_err(|error| not_ours(&error))?;
+    let kept: Kept = serde_json::from_str(text).map_err(|error| not_ours(&error))?;
     if kept.snapshot.format > FORMAT {
         let newer = format!("it has format {}, and this program reads up to {FORMAT}", kept.snapshot.format);
         return Err(not_ours(&newer));
