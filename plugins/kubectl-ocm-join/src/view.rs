@@ -80,7 +80,7 @@ pub(crate) fn finish(
         None | Some(Phase::Pending) if anew => ui.tell(Event::note(format!(
             "an administrator of the hub gives the name to the agent's new key: kubectl ocm accept {name} --replace"
         ))),
-        None | Some(Phase::Pending) if !before => {
+        None | Some(Phase::Pending) if phase.is_some() || !before => {
             ui.tell(Event::note(format!("an administrator of the hub lets it in: kubectl ocm accept {name}")));
         }
         _ => {}

@@ -154,6 +154,10 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::Unjoin(name) => {
             format!("to leave that hub for good: kubectl ocm unjoin {name} --context CLUSTER --hub-context HUB")
         }
+        Remedy::UnjoinAlone(name) => format!(
+            "to join it again, under another name if that one is another cluster's by now, take its agent away first: \
+             kubectl ocm unjoin {name} --context CLUSTER"
+        ),
         Remedy::Detach(name) => format!("on its hub: kubectl ocm detach {name} --context HUB"),
         Remedy::GoOnAtHub(name) => {
             format!("if an unjoin of {name} was interrupted, on its hub: kubectl ocm detach {name} --context HUB")

@@ -134,6 +134,8 @@ pub enum Remedy {
     Purge,
     /// Take the agent away from the cluster of this name, with its hub.
     Unjoin(String),
+    /// Take the agent away from the cluster of this name, and nothing from the hub, where the name is another one's by now.
+    UnjoinAlone(String),
     /// Take the cluster of this name away from its hub.
     Detach(String),
     /// Take the cluster of this name away from its hub, if a run that took it off was interrupted.

@@ -411,6 +411,14 @@ fn only_the_agent_that_was_installed_is_approved() {
     nothing_happens(&cluster, "own", &[&hub_access], 3, &["it was removed there", "kubectl ocm unjoin own"]);
     nothing_happens(&cluster, "own", &JoinCommand::create(hub, &[]).flags(), 3, &["it was removed there"]);
 
+    // Somebody else takes its name, later than its certificate was issued, as far as clocks can tell.
+    sleep(Duration::from_secs(11));
+    stranger.takes("own", "evil-own-2");
+    let anew = ["was removed there and registered anew since", "kubectl ocm unjoin own --context CLUSTER"];
+    nothing_happens(&cluster, "own", &[&hub_access], 3, &anew);
+    nothing_happens(&cluster, "own", &JoinCommand::create(hub, &[]).flags(), 3, &anew);
+    hub.kubectl(&["delete", "managedcluster", "own"]).expect("it goes");
+
     // A namespace that is meant for the cluster becomes its own.
     cluster.kubectl(&["delete", "klusterlet", "klusterlet"]).expect("it goes");
     let said = join(&cluster, "shop", &[hub_access.as_str(), "--adopt-namespace"]);

@@ -14,6 +14,17 @@ pub const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
 /// How far the clocks of a signer and an API server of one hub may differ.
 const CLOCKS: SignedDuration = SignedDuration::from_secs(10);
 
+/// When a certificate was issued that begins then, by whichever signer of a hub: it may have been a little earlier.
+pub fn issued_at_the_latest(begins: Timestamp) -> Timestamp {
+    begins + BACKDATE
+}
+
+/// Whether a certificate is of an earlier cluster than the one that the hub has of its name: `issued` is when it was issued,
+/// `registered` since when the hub has the managed cluster.
+pub fn is_of_earlier(issued: Timestamp, registered: Timestamp) -> bool {
+    issued + CLOCKS < registered
+}
+
 /// Why the certificate that a cluster holds does not show that the cluster has the name `name` on its hub; none: it does.
 ///
 /// `user` is who the hub says that its holder is, `issued` when it was issued, and `registered` since when the hub has the
@@ -22,7 +33,7 @@ pub fn doubt(name: &str, user: &str, issued: Timestamp, registered: Timestamp) -
     if identity::parse_agent_user(user).is_none_or(|(cluster, _)| cluster != name) {
         return Some(format!("to the hub the certificate that its agent holds is that of {user:?}"));
     }
-    (issued + CLOCKS < registered).then(|| {
+    is_of_earlier(issued, registered).then(|| {
         format!(
             "the hub has managed cluster {name:?} since {registered}, and the certificate that its agent holds is older: somebody \
              else may have got the name"

@@ -12,7 +12,7 @@ mod rights;
 mod rows;
 mod survey;
 #[cfg(test)]
-mod test_hub;
+pub(crate) mod test_hub;
 mod wait;
 
 pub use approve_only::{Approval, Giving, check_rights_to_approve, only_told, prepare};

@@ -9,15 +9,15 @@ use serde_json::Value;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// The method, the path and the query.
-    pub(super) line: String,
+    pub(crate) line: String,
     /// What was sent.
-    pub(super) body: String,
+    pub(crate) body: String,
 }
 
 /// The hub at an address.
-pub(super) fn hub_at(server: &str) -> Cluster {
+pub(crate) fn hub_at(server: &str) -> Cluster {
     let config = kube::Config::new(server.parse().unwrap());
     Cluster {
         client: kube::Client::try_from(config).unwrap(),
@@ -34,7 +34,7 @@ pub(super) fn hub_at(server: &str) -> Cluster {
 }
 
 /// A hub that replies with a status and a document, and what it was asked.
-pub(super) fn hub(reply: impl Fn(&Asked) -> (u16, Value) + Send + Sync + 'static) -> (Cluster, Arc<Mutex<Vec<Asked>>>) {
+pub(crate) fn hub(reply: impl Fn(&Asked) -> (u16, Value) + Send + Sync + 'static) -> (Cluster, Arc<Mutex<Vec<Asked>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let hub = hub_at(&format!("http://{}", listener.local_addr().unwrap()));
     let asked = Arc::new(Mutex::new(Vec::new()));

@@ -99,7 +99,9 @@ async fn carried_out(
         true => follow(managed, request, &prepared, narrator).await,
         false => Ok(None),
     };
-    let Prepared { hub, plan, joined, anew, moving, .. } = prepared;
+    let Prepared { hub, plan, joined, anew, moving, waits, .. } = prepared;
+    // Nobody followed it: it stands where it was found.
+    let followed = followed.map(|phase| phase.or((waits && !anew).then_some(Phase::Pending)));
     let HubSession { address, trusted_by, .. } = hub;
     let moves = moving.map(|moving| moving.to);
     Ok(Joined { hub: address, trusted_by, before: joined && !anew, anew, moves, plan, applied, followed })

@@ -14,6 +14,7 @@ use ocm_core::grpc::Server;
 use ocm_core::join::Settings;
 use ocm_core::join::agent::{self, Agent, Credential};
 use ocm_core::join::choices::judge;
+use ocm_core::join::handover::is_of_earlier;
 use ocm_core::join::membership::Belonging;
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::phase::{Phase, standing};
@@ -169,11 +170,12 @@ impl HubSession {
         Ok(())
     }
 
-    /// Checks that the hub still knows a cluster that has joined it.
+    /// Checks that the hub still knows a cluster that has joined it, and says how it stands there. `issued` is when the certificate
+    /// of its agent was issued, if it holds one.
     ///
     /// # Errors
-    /// A refusal that says which side forgot the other.
-    pub(super) async fn remembers(&self, name: &str, label: &str) -> Result<(), Failure> {
+    /// A refusal that says which side forgot the other, or that the hub's managed cluster is a later one of the same name.
+    pub(super) async fn remembers(&self, name: &str, label: &str, issued: Option<Timestamp>) -> Result<Phase, Failure> {
         let Some(cluster) = self.cluster(name).await? else {
             return Err(Failure::refused(format!(
                 "{label} has joined the hub at {} as {name:?}, but the hub has no managed cluster of this name: it was \
@@ -183,10 +185,18 @@ impl HubSession {
             .hint(Remedy::Unjoin(name.to_owned())));
         };
         let standing = standing(&cluster);
+        let registered = cluster.metadata.creation_timestamp.map(|created| created.0);
         match standing.phase {
             Phase::Detaching => Err(detaching(name, standing.message)),
             Phase::Denied => Err(denied(name)),
-            _ => Ok(()),
+            // Where an agent has joined, the hub hears from one: in what it has registered since, the certificate lets ours in as well.
+            phase @ (Phase::Pending | Phase::Accepted) => match issued.zip(registered) {
+                Some((issued, registered)) if is_of_earlier(issued, registered) => {
+                    Err(registered_anew(name, label, &self.address.server, registered))
+                }
+                _ => Ok(phase),
+            },
+            phase => Ok(phase),
         }
     }
 
@@ -272,6 +282,20 @@ impl HubSession {
 pub(super) fn log_rights(survey: &Survey) -> [Right; 2] {
     [("list", "pods"), ("get", "pods/log")]
         .map(|(verb, resource)| Right::new(verb, "", resource).within(&survey.names.namespace))
+}
+
+/// The agent has a certificate of a managed cluster that the hub has no more, and another one has its name.
+fn registered_anew(name: &str, label: &str, server: &str, registered: Timestamp) -> Failure {
+    Failure::refused(format!(
+        "{label} has joined the hub at {server} as {name:?}, but that managed cluster was removed there and registered anew since; \
+         nothing was changed"
+    ))
+    .because(format!(
+        "the hub has managed cluster {name:?} since {registered}, and the certificate that the agent holds is older: somebody else \
+         may have got the name"
+    ))
+    .hint(Remedy::SeeRequests(name.to_owned()))
+    .hint(Remedy::UnjoinAlone(name.to_owned()))
 }
 
 fn detaching(name: &str, why: String) -> Failure {
@@ -433,4 +457,47 @@ pub(super) fn rights_to_accept(name: &str, driver: &RegistrationAuthType) -> Vec
     ];
     rights.extend(to_accept().map(|right| right.on(name)));
     rights
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::accept::test_hub::hub;
+    use crate::join::hub_access::TrustedBy;
+
+    /// A hub whose managed cluster `c1` was created then and stands so.
+    fn session(created: &str, accepted: bool, conditions: Value) -> HubSession {
+        let cluster = json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": "c1", "uid": "u2", "creationTimestamp": created},
+            "spec": {"hubAcceptsClient": accepted}, "status": {"conditions": conditions},
+        });
+        let (client, _) = hub(move |_| (200, cluster.clone()));
+        let address = HubAddress { server: "https://hub:6443".to_owned(), ..HubAddress::default() };
+        HubSession { address, trusted_by: TrustedBy::Kubeconfig, access: Access::Admin(client) }
+    }
+
+    #[tokio::test]
+    async fn a_cluster_that_was_removed_and_registered_anew_is_not_the_one_that_has_joined() {
+        let issued: Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
+        let joined = json!([{
+            "type": "ManagedClusterJoined", "status": "True", "reason": "r", "message": "",
+            "lastTransitionTime": "2026-01-01T12:00:00Z",
+        }]);
+        let (before, after) = ("2026-01-01T11:59:00Z", "2026-01-01T12:01:00Z");
+        let ask = async |session: HubSession, issued: Option<Timestamp>| session.remembers("c1", "it", issued).await;
+        for accepted in [false, true] {
+            let refused = ask(session(after, accepted, json!([])), Some(issued)).await.unwrap_err();
+            assert_eq!(refused.reason, Reason::Refused);
+            assert!(refused.message.contains("removed there and registered anew since"), "{refused}");
+            assert!(refused.hints.contains(&Remedy::UnjoinAlone("c1".to_owned()).into()), "{:?}", refused.hints);
+            let phase = if accepted { Phase::Accepted } else { Phase::Pending };
+            assert_eq!(ask(session(before, accepted, json!([])), Some(issued)).await.unwrap(), phase);
+            // Of an agent without a certificate nothing is known.
+            assert_eq!(ask(session(after, accepted, json!([])), None).await.unwrap(), phase);
+        }
+        assert_eq!(ask(session(after, true, joined), Some(issued)).await.unwrap(), Phase::Joined);
+    }
 }

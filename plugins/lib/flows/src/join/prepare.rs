@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::names::secrets;
-use ocm_core::cluster_name::{NameError, check_new};
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::hosted::klusterlet_name;
 use ocm_core::join::membership::{Belonging, asks_anew, belonging, moves_from, started_as, still_serves};
@@ -27,16 +26,15 @@ use super::survey::Survey;
 use super::{fallback, hosted, on_hub, preflight, reach, registered, survey, tidy};
 use crate::observe::managed as observe;
 
-/// Finds out, and plans, what a join comes to.
+/// Finds out, and plans, what a join comes to. Whoever asks for it has checked the cluster's name, before anything was connected to.
 ///
 /// # Errors
-/// A name that no cluster can have; what the hub, the cluster or a rule refuses; missing rights; the failure of a request.
+/// What the hub, the cluster or a rule refuses; missing rights; the failure of a request.
 pub(super) async fn prepare<'a>(
     managed: &Cluster,
     request: &'a Request,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Prepared<'a>, Failure> {
-    check_new(&request.settings.name).map_err(NameError::failure)?;
     match look(managed, request, narrator.clone()).await? {
         (Belonging::Joined, known) => registered::prepare(managed, request, known, narrator).await,
         (belongs, known) => newcomer(managed, request, belongs, known, narrator).await,
@@ -158,6 +156,7 @@ async fn newcomer<'a>(
         by_grpc: chosen.is_grpc(),
         fallback,
         is_renewed: false,
+        waits: false,
         away: None,
         handover,
     })

@@ -39,6 +39,8 @@ pub(super) struct Prepared<'a> {
     /// Whether something is changed of a cluster that has joined, though its agent does not register anew: its hubs, its token, or
     /// what was given for its Klusterlet and its operator.
     pub(super) is_renewed: bool,
+    /// Whether it has joined, as its agent sees it, and the hub has not accepted it yet.
+    pub(super) waits: bool,
     /// The other hub of its list that the agent is at, if it is.
     pub(super) away: Option<String>,
     /// Where it registers anew: to whom its name goes.

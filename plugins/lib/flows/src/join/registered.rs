@@ -12,6 +12,7 @@ use ocm_core::join::fallback::lasts;
 use ocm_core::join::membership::{Belonging, still_serves};
 use ocm_core::join::{self, Given, Kubeconfigs, Settings};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
+use ocm_core::phase::Phase;
 use ocm_core::plan::Mode;
 use ocm_core::redact::redact;
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy, Stage};
@@ -42,12 +43,16 @@ pub(super) async fn prepare<'a>(
     narrator: Arc<dyn Narrator>,
 ) -> Result<Prepared<'a>, Failure> {
     let name = &request.settings.name;
-    known.hub.remembers(name, &known.label).await?;
+    // The certificate of an agent that is at another hub says nothing of this one.
+    let issued = known.survey.issued.filter(|_| known.away.is_none());
+    let phase = known.hub.remembers(name, &known.label, issued).await?;
+    let waits = phase == Phase::Pending;
     let moving = moving(managed, request, &known, narrator.as_ref()).await?;
     let turn = Turn::of(request, &known, moving.as_ref(), narrator.clone()).await?;
     let Wanted { settings, given } = Wanted::of(managed, request, &known).await?;
     let gets = given.words();
     let change = Change {
+        waits,
         anew: turn.anew,
         way: turn.way.as_ref().filter(|_| turn.is_another),
         driver: Some(&known.chosen).filter(|chosen| chosen.is_another),
@@ -117,6 +122,7 @@ pub(super) async fn prepare<'a>(
         by_grpc: chosen.is_grpc(),
         fallback,
         is_renewed,
+        waits,
         away,
         handover,
     })
@@ -382,6 +388,8 @@ fn only_kubeconfigs(namespace: &str, kubeconfigs: Kubeconfigs<'_>) -> [Stage; 2]
 
 /// What becomes of a cluster that has joined.
 struct Change<'a> {
+    /// Whether the hub has not accepted it yet.
+    waits: bool,
     /// Whether its agent registers anew.
     anew: bool,
     /// The way that it gets, if that changes.
@@ -400,7 +408,7 @@ struct Change<'a> {
 
 /// What is said of it.
 fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes: bool) -> String {
-    let Change { anew, way, driver, moving, hosted, hubs, given } = *change;
+    let Change { waits, anew, way, driver, moving, hosted, hubs, given } = *change;
     let (gets, goes, is) = if changes { ("gets", "goes", "is") } else { ("would get", "would go", "would be") };
     let certificate = match (anew, changes) {
         (true, true) => "asks for a new certificate",
@@ -408,7 +416,11 @@ fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes:
         (false, true) => "keeps its certificate",
         (false, false) => "would keep its certificate",
     };
-    let has_joined = format!("{label} has joined {} as {name:?} already", hub.address.server);
+    let server = &hub.address.server;
+    let has_joined = match waits {
+        true => format!("{label} has registered at {server} as {name:?} and waits for acceptance"),
+        false => format!("{label} has joined {server} as {name:?} already"),
+    };
     let way = way.map(|way| match way.proxy.as_deref() {
         Some(proxy) => format!("{gets} the proxy {}", redact(proxy)),
         None => format!("{gets} a way to the hub without a proxy"),
@@ -442,5 +454,28 @@ fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes:
         (Some(token), false) => format!("{has_joined}; {token}and nothing else {is} changed"),
         (None, false) if !besides.is_empty() => format!("{has_joined}{also}"),
         (None, false) => format!("{has_joined}; nothing is changed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hub_access::TrustedBy;
+    use super::super::session::Access;
+    use super::*;
+    use crate::accept::test_hub::hub_at;
+
+    #[tokio::test]
+    async fn who_waits_for_acceptance_has_not_joined() {
+        let address = HubAddress { server: "https://hub:6443".to_owned(), ..HubAddress::default() };
+        let access = Access::Admin(hub_at("http://127.0.0.1:1"));
+        let hub = HubSession { address, trusted_by: TrustedBy::Kubeconfig, access };
+        let told = |waits: bool| {
+            let (way, driver, moving, given) = (None, None, None, &[][..]);
+            let change = Change { waits, anew: false, way, driver, moving, hosted: false, hubs: false, given };
+            told("it", &hub, "c1", &change, true)
+        };
+        assert_eq!(told(false), "it has joined https://hub:6443 as \"c1\" already; nothing is changed");
+        let waits = "it has registered at https://hub:6443 as \"c1\" and waits for acceptance; nothing is changed";
+        assert_eq!(told(true), waits);
     }
 }

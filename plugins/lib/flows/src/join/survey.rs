@@ -11,6 +11,7 @@ use ocm_api::names::{namespaces, operators};
 use ocm_core::join::Live;
 use ocm_core::join::agent::Agent;
 use ocm_core::join::fallback::{self, Known, Listing};
+use ocm_core::join::handover::issued_at_the_latest;
 use ocm_core::join::hosted::of_cluster;
 use ocm_core::join::lease::{self, StaleLease, stale};
 use ocm_core::join::membership::{Found, own};
@@ -37,6 +38,8 @@ pub(super) struct Survey {
     pub(super) stale: Vec<StaleLease>,
     /// The agent, as far as it has written down who it is.
     pub(super) agent: Agent,
+    /// When its certificate was issued, if it holds one. One of the hub's gRPC signer was issued a little earlier.
+    pub(super) issued: Option<Timestamp>,
     /// Whether it has the file of those who are let in over gRPC.
     pub(super) by_grpc: bool,
     /// The hubs that its Klusterlet lists, if it lists several.
@@ -92,6 +95,7 @@ pub(super) async fn survey(managed: &Cluster, guest: Option<&Cluster>, name: &st
         terminating: [operators, agents].into_iter().flatten().filter_map(leaving).collect(),
         stale: stale?,
         agent: facts.agent(name, Timestamp::now()),
+        issued: facts.certificate.as_ref().map(|certificate| issued_at_the_latest(certificate.not_before)),
         by_grpc: facts.by_grpc,
         listing,
         further,
