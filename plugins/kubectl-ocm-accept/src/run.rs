@@ -224,7 +224,7 @@ impl Job {
         let mut giving = None;
         if candidates.iter().any(acts) {
             let check = async || accept::check_rights(&self.hub, &candidates).await;
-            accept::patiently(self.deadline, self.ui.as_ref(), check).await?;
+            accept::patiently(accept::answered_by(self.deadline), self.ui.as_ref(), check).await?;
             if let Some(approval) = &self.approval {
                 accept::check_rights_to_approve(&self.hub, &candidates, approval).await?;
                 giving = Some(accept::prepare(&self.hub, approval, self.ui.as_ref()).await?);
@@ -282,7 +282,8 @@ impl Job {
                     break;
                 }
                 let scope = Scope::Names(vec![candidate.name.clone()]);
-                let again = accept::survey(&self.hub, &scope, &options).await?;
+                let end = accept::answered_by(self.deadline);
+                let again = accept::look(&self.hub, &scope, &options, end, self.ui.as_ref()).await?;
                 candidate = again.into_iter().next().unwrap_or(candidate);
             }
             decided.push(candidate);

@@ -70,6 +70,7 @@ codes! {
     NameUsedBefore "R8" "A cluster of this name was here before, and its certificates may still be valid."
     NoSuchKey "R6" "No pending request has the key that was named."
     KeyChanged "R6" "Another key asks than the one that was shown."
+    NotSelected "R6" "The labels of the cluster do not match the selector any more that has chosen it."
     RequestDenied "R6" "The request was denied before."
     RequestFailed "R6" "The request was approved, but its signer failed."
     AwsIdentity "R6" "The cluster registers with an AWS identity that is incomplete or inconsistent."

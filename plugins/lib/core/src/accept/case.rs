@@ -18,6 +18,8 @@ pub struct Options {
     pub settings: Settings,
     /// How the cluster was chosen.
     pub chosen: Chosen,
+    /// The selector that has chosen it, in kubectl's syntax, if one has: it holds also when the cluster is let in later.
+    pub selector: Option<String>,
     /// The fingerprint of the request that is meant, `sha256:` and 64 hex digits.
     pub fingerprint: Option<String>,
     /// Keys of the agent that is meant which were approved before and which it has lost: they stand in the way of no key.

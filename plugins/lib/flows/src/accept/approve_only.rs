@@ -20,6 +20,7 @@ use super::candidate::Candidate;
 use super::carry_out::{TRIES, in_order};
 use super::rights::Rights;
 use super::rows::{Outcome, Row, failed, row};
+use super::survey::refuse_unselected;
 use crate::registry;
 
 const GROUP: &str = "policy.kubectl-ocm.dev";
@@ -214,6 +215,14 @@ impl Giving {
             && let Some(refusal) = another_requester(&candidate.name, requester, &candidate.requests)
         {
             return refused(row, refusal);
+        }
+        if dry_run != DryRun::Client {
+            let mut again = candidate.clone();
+            match refuse_unselected(hub, std::slice::from_mut(&mut again)).await {
+                Ok(()) if !matches!(again.decision, Decision::Act { .. }) => return unable(&again),
+                Ok(()) => {}
+                Err(failure) => return failed(candidate, failure),
+            }
         }
         let same = |known: &&RegistrationApproval| Some(&known.spec.cluster.uid) == cluster.metadata.uid.as_ref();
         let mut known: Vec<RegistrationApproval> = self.known.iter().filter(same).cloned().collect();

@@ -1,6 +1,7 @@
 //! Approving exactly what was looked at, and then accepting.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -12,15 +13,16 @@ use kube::api::{PartialObjectMeta, Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
 use ocm_core::accept::{Decision, Help, Refusal};
 use ocm_core::csr::{Code, Request};
-use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::apply::FIELD_MANAGER;
 use serde_json::json;
+use tokio::time::timeout_at;
 
 use super::candidate::Candidate;
 use super::reasons::APPROVAL_REASON;
 use super::rows::{Outcome, Row, failed, row};
-use super::survey::survey;
+use super::survey::{refuse_unselected, survey};
 use crate::registry::{Scope, is_plain};
 
 /// How much is done at a time, and for how long.
@@ -28,8 +30,35 @@ use crate::registry::{Scope, is_plain};
 pub struct Limits {
     /// How many clusters are worked on at once.
     pub at_once: usize,
-    /// Until when it is tried again while the hub does not answer; none: not at all.
+    /// Until when it is tried again while the hub does not answer, and an answer is waited for; none: it is not tried again, and
+    /// waited for as long as the connection allows.
     pub deadline: Option<Instant>,
+}
+
+/// At least so long an answer is waited for, also of what begins just before a deadline, or after it because a person was asked:
+/// of a write that nobody waits for, nobody knows what became of it.
+const LEAST: Duration = Duration::from_secs(5);
+
+/// Until when an answer is waited for of what begins now.
+pub fn answered_by(deadline: Option<Instant>) -> Option<Instant> {
+    deadline.map(|deadline| deadline.max(Instant::now() + LEAST))
+}
+
+/// What comes of some work until `end`, if there is one; else what `late` says.
+async fn until<T>(
+    end: Option<Instant>,
+    late: impl FnOnce() -> Failure,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    match end {
+        Some(end) => timeout_at(end.into(), work).await.unwrap_or_else(|_| Err(late())),
+        None => work.await,
+    }
+}
+
+/// That the hub has not answered what only reads.
+pub(super) fn unanswered() -> Failure {
+    Failure::new(Reason::TimedOut, "the hub has not answered in time")
 }
 
 /// Carries out decisions, several clusters at a time, and hands over each row in the order of the candidates.
@@ -42,8 +71,18 @@ pub async fn carry_out(
     mut each: impl FnMut(&Row),
 ) -> Vec<Row> {
     let total = candidates.len();
+    let has_stalled = AtomicBool::new(false);
     let accept = async |candidate: Candidate| {
-        let row = one(hub, candidate, dry_run, limits.deadline, narrator).await;
+        // Of a hub that answers nothing after the deadline, not each cluster waits again.
+        let is_over = limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let acts = matches!(candidate.decision, Decision::Act { .. });
+        let row = match acts && is_over && has_stalled.load(Ordering::Relaxed) {
+            true => failed(&candidate, unanswered().hint(Remedy::RunAgain)),
+            false => one(hub, candidate, dry_run, limits.deadline, narrator).await,
+        };
+        if row.failure().is_some_and(|failure| failure.reason == Reason::TimedOut) {
+            has_stalled.store(true, Ordering::Relaxed);
+        }
         if dry_run == DryRun::No && matches!(row.outcome, Outcome::Accepted | Outcome::Approved) {
             narrator.tell(Event::done(format!("accepted {}", row.name)));
         }
@@ -94,6 +133,7 @@ pub(super) const TRIES: usize = 5;
 /// Asks for an answer that holds an object's metadata alone (Kubernetes API concepts, "Metadata-only fetches").
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+/// Carries out the decision about one cluster, and decides anew where the hub has changed under it.
 pub(super) async fn one(
     hub: &Cluster,
     mut candidate: Candidate,
@@ -106,7 +146,7 @@ pub(super) async fn one(
     let uid = candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone());
     // The request that this run approved; whatever comes after, that is said.
     let mut approved: Option<String> = None;
-    let (mut conflicts, mut pause) = (0, PAUSE);
+    let (mut conflicts, mut pause, end) = (0, PAUSE, answered_by(deadline));
     loop {
         let other = candidate.request().and_then(Request::fingerprint) != key
             || candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone()) != uid;
@@ -125,11 +165,27 @@ pub(super) async fn one(
         if dry_run == DryRun::Client {
             return row;
         }
-        let acted = act(hub, &candidate, approve, accept, dry_run, |request: &str| {
-            narrator.tell(Event::done(format!("approved request {request}")));
-            approved = Some(request.to_owned());
-        });
-        let mut failure = match acted.await {
+        let selected = until(end, unanswered, refuse_unselected(hub, std::slice::from_mut(&mut candidate))).await;
+        let acted = match selected {
+            // What the row says then is the refusal.
+            Ok(()) if !matches!(candidate.decision, Decision::Act { .. }) => continue,
+            Ok(()) => {
+                let mut told = None;
+                let acting = act(hub, &candidate, approve, accept, dry_run, |request: &str| {
+                    narrator.tell(Event::done(format!("approved request {request}")));
+                    told = Some(request.to_owned());
+                });
+                let acted = until(end, unanswered, acting).await;
+                let is_approved = told.is_some() || approve.is_none();
+                approved = told.or(approved);
+                acted.map_err(|failure| match failure.reason {
+                    Reason::TimedOut if dry_run == DryRun::No => unknown(&candidate, is_approved, failure),
+                    _ => failure,
+                })
+            }
+            Err(failure) => Err(failure),
+        };
+        let mut failure = match acted {
             Ok(()) => return row,
             Err(failure) => failure,
         };
@@ -151,7 +207,7 @@ pub(super) async fn one(
                 }
             }
             let scope = Scope::Names(vec![candidate.name.clone()]);
-            match survey(hub, &scope, &candidate.options).await {
+            match until(end, unanswered, survey(hub, &scope, &candidate.options)).await {
                 Ok(found) => match found.into_iter().next() {
                     Some(found) => break found,
                     None => return after_approval(failed(&candidate, failure), approved),
@@ -160,6 +216,16 @@ pub(super) async fn one(
             }
         };
     }
+}
+
+/// That nobody knows what became of a write: of the acceptance of a cluster, or, before its request is approved, of that.
+fn unknown(candidate: &Candidate, is_approved: bool, failure: Failure) -> Failure {
+    let what = match candidate.request().filter(|_| !is_approved) {
+        Some(request) => format!("request {} was approved", request.name),
+        None => format!("{} was accepted", candidate.name),
+    };
+    let message = format!("{failure}: it is not known whether {what}");
+    Failure { message, causes: Vec::new(), ..failure }.hint(Remedy::RunAgain)
 }
 
 /// Adds to the row of a cluster that was not accepted that its request was approved before.
@@ -287,8 +353,111 @@ pub(super) async fn set_accepted(
 
 #[cfg(test)]
 mod tests {
+    use ocm_core::accept::Options;
+    use ocm_core::{Hint, Silent};
+    use serde_json::Value;
 
+    use super::super::test_hub::{Asked, hub};
     use super::*;
+
+    /// A cluster that is to be accepted without a request, as the hub has shown it, and as a selector has chosen it, if one has.
+    fn chosen(name: &str, selector: Option<&str>) -> Candidate {
+        let options = Options { selector: selector.map(str::to_owned), without_request: true, ..Options::default() };
+        let cluster = serde_json::from_value(shown(name, "1")).unwrap();
+        let decision = Decision::Act { approve: None, stands_on: None, accept: true };
+        Candidate { decision, ..Candidate::alone(name.to_owned(), Some(cluster), &options) }
+    }
+
+    fn shown(name: &str, version: &str) -> Value {
+        json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": name, "uid": format!("uid of {name}"), "resourceVersion": version}, "spec": {},
+        })
+    }
+
+    /// What a hub replies that has nothing but this cluster.
+    fn nothing_but(name: &str, version: &str, asked: &Asked) -> (u16, Value) {
+        let path = asked.line.split(['?', ' ']).nth(1).unwrap_or_default();
+        let items = if asked.line.contains("/managedclusters?") { vec![shown(name, version)] } else { Vec::new() };
+        let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
+        let absent =
+            json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
+        match () {
+            () if path.ends_with(&format!("/managedclusters/{name}")) => (200, shown(name, version)),
+            () if asked.line.starts_with("GET") && asked.line.contains('?') => (200, list),
+            () => (404, absent),
+        }
+    }
+
+    fn is_selecting(asked: &Asked) -> bool {
+        asked.line.contains("/managedclusters?") && asked.line.contains("labelSelector=env%3Dprod")
+    }
+
+    fn none() -> (u16, Value) {
+        (200, json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": []}))
+    }
+
+    #[tokio::test]
+    async fn whom_the_selector_has_lost_is_not_accepted() {
+        let (hub, asked) = hub(|asked| match is_selecting(asked) {
+            true => none(),
+            false => nothing_but("c1", "1", asked),
+        });
+        let row = one(&hub, chosen("c1", Some("env=prod")), DryRun::No, None, &Silent).await;
+        assert_eq!(row.outcome, Outcome::Refused(Code::NotSelected));
+        assert!(row.detail.contains("env=prod") && row.help == Some(Help::ByName("c1".to_owned())), "{row:?}");
+        let lines = |method: &str| asked.lock().unwrap().iter().filter(|one| one.line.starts_with(method)).count();
+        assert_eq!((lines("PATCH"), lines("PUT")), (0, 0));
+        let row = one(&hub, chosen("c1", None), DryRun::No, None, &Silent).await;
+        assert_eq!(
+            (row.outcome, lines("PATCH")),
+            (Outcome::Accepted, 1),
+            "who is named is accepted whatever its labels are"
+        );
+    }
+
+    #[tokio::test]
+    async fn whom_the_selector_loses_at_the_last_moment_is_not_accepted_by_the_next_try() {
+        let writes = std::sync::atomic::AtomicUsize::new(0);
+        let (hub, asked) = hub(move |asked| {
+            let written = writes.load(Ordering::SeqCst);
+            match () {
+                () if asked.line.starts_with("PATCH") && writes.fetch_add(1, Ordering::SeqCst) == 0 => (
+                    409,
+                    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409}),
+                ),
+                () if is_selecting(asked) && written > 0 => none(),
+                () => nothing_but("c1", if written > 0 { "2" } else { "1" }, asked),
+            }
+        });
+        let row = one(&hub, chosen("c1", Some("env=prod")), DryRun::No, None, &Silent).await;
+        assert_eq!(row.outcome, Outcome::Refused(Code::NotSelected), "{row:?}");
+        assert_eq!(asked.lock().unwrap().iter().filter(|one| one.line.starts_with("PATCH")).count(), 1);
+    }
+
+    #[tokio::test]
+    async fn of_a_write_that_is_never_answered_it_is_told_that_nobody_knows_and_the_others_do_not_wait_again() {
+        let (hub, asked) = hub(|asked| {
+            if asked.line.starts_with("PATCH") {
+                std::thread::sleep(Duration::from_mins(5));
+            }
+            nothing_but("c1", "1", asked)
+        });
+        let clusters = vec![chosen("c1", None), chosen("c2", None)];
+        let limits = Limits { at_once: 1, deadline: Some(Instant::now()) };
+        let done = carry_out(&hub, clusters, DryRun::No, limits, &Silent, |_| ());
+        let rows = tokio::time::timeout(LEAST * 4, done).await.expect("it ends");
+        let reasons: Vec<_> = rows.iter().map(|row| row.failure().map(|failure| failure.reason)).collect();
+        assert_eq!(reasons, [Some(Reason::TimedOut); 2]);
+        assert!(rows[0].detail.ends_with("it is not known whether c1 was accepted"), "{:?}", rows[0]);
+        assert!(
+            rows[0].failure().is_some_and(|failure| failure.hints == [Hint::from(Remedy::RunAgain)]),
+            "{:?}",
+            rows[0]
+        );
+        assert_eq!(rows[1].detail, unanswered().to_string());
+        assert_eq!(asked.lock().unwrap().len(), 1);
+    }
 
     #[tokio::test]
     async fn rows_come_in_order_and_nobody_waits_for_the_slow() {

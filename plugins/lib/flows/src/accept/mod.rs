@@ -17,7 +17,7 @@ mod wait;
 
 pub use approve_only::{Approval, Giving, check_rights_to_approve, only_told, prepare};
 pub use candidate::Candidate;
-pub use carry_out::{Limits, carry_out};
+pub use carry_out::{Limits, answered_by, carry_out};
 pub use deny::Denial;
 pub use explain::{Explained, Obstacle, explained};
 pub use reasons::{APPROVAL_REASON, DENIAL_REASON};

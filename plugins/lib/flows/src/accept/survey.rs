@@ -1,27 +1,72 @@
 //! Looking at clusters and deciding, without changing anything.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
+use kube::Api;
+use kube::api::{ListParams, PartialObjectMeta};
 use ocm_api::ManagedCluster;
-use ocm_core::accept::{Decision, Found, Options, decide};
-use ocm_core::csr::Request;
+use ocm_core::accept::{Decision, Found, Help, Options, Refusal, decide};
+use ocm_core::csr::{Code, Request};
 use ocm_core::phase::{Phase, standing};
 use ocm_core::{Event, Failure, Narrator};
 use ocm_kube::Cluster;
 
 use super::candidate::Candidate;
-use crate::registry::{Registry, Scope};
+use crate::registry::{Registry, Scope, pages_of_metadata};
 
 /// Looks at every cluster of the scope and decides, without changing anything.
 ///
 /// With [`Scope::All`] only clusters that wait for acceptance are looked at. How the clusters were chosen at first is
-/// for the caller to say, in the options.
+/// for the caller to say, in the options; a selector of the scope is noted in those of each candidate, and holds until it is let in.
 ///
 /// # Errors
 /// When the hub cannot be read.
 pub async fn survey(hub: &Cluster, scope: &Scope, options: &Options) -> Result<Vec<Candidate>, Failure> {
     let mut registry = Registry::read(hub, scope).await?;
     let names = names(&registry, scope);
-    Ok(names.into_iter().map(|name| candidate(&mut registry, name, options)).collect())
+    let selector = match scope {
+        Scope::Selector(selector) => Some(selector.clone()),
+        // Who looks again at some of them says by what they were chosen.
+        Scope::Names(_) | Scope::All => options.selector.clone(),
+    };
+    let options = Options { selector, ..options.clone() };
+    Ok(names.into_iter().map(|name| candidate(&mut registry, name, &options)).collect())
+}
+
+/// Of candidates that would be let in, refuses those that a selector has chosen whose labels do not match it any more. The hub is
+/// asked after it has shown the objects: what is written then carries their versions.
+///
+/// # Errors
+/// When the hub cannot be read.
+pub(super) async fn refuse_unselected(hub: &Cluster, candidates: &mut [Candidate]) -> Result<(), Failure> {
+    let acts = |candidate: &&mut Candidate| matches!(candidate.decision, Decision::Act { .. });
+    let acts: Vec<&mut Candidate> = candidates.iter_mut().filter(acts).collect();
+    let Some(selector) = acts.first().and_then(|candidate| candidate.options.selector.clone()) else {
+        return Ok(());
+    };
+    let mut params = ListParams::default().labels(&selector);
+    if let [only] = acts.as_slice() {
+        params = params.fields(&format!("metadata.name={}", only.name));
+    }
+    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
+    let uid = |found: PartialObjectMeta<ManagedCluster>| found.metadata.uid;
+    let matching = pages_of_metadata(hub, &api, params, "list managed clusters", uid).await?;
+    let matching: BTreeSet<String> = matching.into_iter().collect();
+    for candidate in acts {
+        let uid = candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.as_ref());
+        if uid.is_none_or(|uid| !matching.contains(uid)) {
+            candidate.decision = Decision::Refused(Refusal {
+                code: Code::NotSelected,
+                detail: format!(
+                    "it does not match the selector {selector:?} any more: somebody has changed its labels"
+                ),
+                help: Some(Help::ByName(candidate.name.clone())),
+                is_decided: false,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The clusters of a scope that are looked at.

@@ -19,10 +19,10 @@ use ocm_kube::wait::{Check, until_triggered};
 use tokio::time::{sleep_until, timeout_at};
 
 use super::candidate::Candidate;
-use super::carry_out::{LONGEST_PAUSE, one};
+use super::carry_out::{LONGEST_PAUSE, answered_by, one, unanswered};
 use super::rights::check_rights;
 use super::rows::{Outcome, Row, row};
-use super::survey::{survey, tell_unread};
+use super::survey::{refuse_unselected, survey, tell_unread};
 use crate::observe::registration;
 use crate::registry::{FEW, REQUESTS_PAGE, Scope, bound_accounts};
 use crate::watch::{Changed, changes};
@@ -51,7 +51,7 @@ pub async fn patiently<T>(
     let mut pause = PAUSE;
     loop {
         let Ok(done) = timeout_at(deadline.into(), work()).await else {
-            return Err(Failure::new(Reason::TimedOut, "the hub has not answered in time"));
+            return Err(unanswered());
         };
         match done {
             Err(failure) if failure.reason.is_transient() && Instant::now() + pause < deadline => {
@@ -114,7 +114,8 @@ fn not_yet(decision: &Decision) -> bool {
 /// first is told, and how many there were at the end.
 pub struct Watch<'a> {
     hub: &'a Cluster,
-    options: &'a Options,
+    /// With the selector that has chosen the clusters, if one has.
+    options: Options,
     changes: BoxStream<'a, Result<Changed<Seen, Gone>, Failure>>,
     /// Lists that have not been read for the first time.
     unlisted: usize,
@@ -175,7 +176,7 @@ enum Gone {
 
 impl<'a> Watch<'a> {
     /// Begins to watch for clusters that were looked at and still wait.
-    pub fn begin(hub: &'a Cluster, options: &'a Options, waiting: Vec<Candidate>, narrator: &dyn Narrator) -> Self {
+    pub fn begin(hub: &'a Cluster, options: &Options, waiting: Vec<Candidate>, narrator: &dyn Narrator) -> Self {
         let names: Vec<&str> = waiting.iter().map(|candidate| candidate.name.as_str()).collect();
         let (mut clusters, mut requests) = (watcher::Config::default(), labels::CLUSTER_NAME.to_owned());
         if let [name] = names.as_slice() {
@@ -209,12 +210,14 @@ impl<'a> Watch<'a> {
 
     fn follow(
         hub: &'a Cluster,
-        options: &'a Options,
+        options: &Options,
         waiting: Vec<Candidate>,
         changes: BoxStream<'a, Result<Changed<Seen, Gone>, Failure>>,
         narrator: &dyn Narrator,
     ) -> Self {
         let bound_accounts = waiting.first().map(|candidate| candidate.bound_accounts.clone()).unwrap_or_default();
+        let selector = waiting.first().and_then(|candidate| candidate.options.selector.clone());
+        let options = Options { selector, ..options.clone() };
         let mut watch = Self {
             hub,
             options,
@@ -345,7 +348,7 @@ impl<'a> Watch<'a> {
     }
 
     fn judge(&self, name: &str) -> Decision {
-        self.found(name, |found| decide(name, found, self.options))
+        self.found(name, |found| decide(name, found, &self.options))
     }
 
     /// Judges the clusters of which something changed, reads those from the hub that need not be waited for by that, and
@@ -377,7 +380,13 @@ impl<'a> Watch<'a> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let found = match look(self.hub, &Scope::Names(names), self.options, Some(deadline), narrator).await {
+        let scope = Scope::Names(names);
+        let read = async || {
+            let mut found = survey(self.hub, &scope, &self.options).await?;
+            refuse_unselected(self.hub, &mut found).await?;
+            Ok(found)
+        };
+        let found = match patiently(Some(deadline), narrator, read).await {
             Err(failure) if failure.reason == Reason::TimedOut => return Ok(Vec::new()),
             found => found?,
         };
@@ -409,7 +418,7 @@ impl<'a> Watch<'a> {
 
     /// Tells how many requests for a cluster break a rule, if it was not told of each.
     fn tell_count(&self, name: &str, narrator: &dyn Narrator) {
-        let count = self.found(name, |found| wrong(name, found, self.options));
+        let count = self.found(name, |found| wrong(name, found, &self.options));
         let all: usize = count.values().sum();
         let told = self.told.iter().filter(|(cluster, _)| cluster == name).count();
         if all > told {
@@ -463,7 +472,8 @@ pub async fn when_asked(
     })
     .await?;
     tell_unread(std::slice::from_ref(&candidate), narrator.as_ref());
-    check_rights(hub, std::slice::from_ref(&candidate)).await?;
+    let check = async || check_rights(hub, std::slice::from_ref(&candidate)).await;
+    patiently(answered_by(Some(deadline)), narrator.as_ref(), check).await?;
     let row = one(hub, candidate, DryRun::No, Some(deadline), narrator.as_ref()).await;
     match row.outcome {
         Outcome::Refused(_) | Outcome::NoRequest => {
@@ -495,7 +505,7 @@ mod tests {
     use k8s_openapi::ByteString;
     use serde_json::json;
 
-    use super::super::test_hub::hub_at;
+    use super::super::test_hub::{hub, hub_at};
     use super::*;
 
     /// Listens.
@@ -659,6 +669,44 @@ mod tests {
         let ready = tokio::task::unconstrained(watch.next(begun + GATHER * 2, &told)).await.unwrap();
         assert!(ready.is_empty());
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test]
+    async fn whom_the_selector_has_lost_before_it_asks_is_refused() {
+        let shown = || {
+            json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                "metadata": {"name": "c1", "uid": "u1", "resourceVersion": "1"}, "spec": {},
+            })
+        };
+        let (hub, _) = hub(move |asked| match () {
+            () if asked.line.contains("/managedclusters/c1") => (200, shown()),
+            () if asked.line.contains('?') => {
+                (200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []}))
+            }
+            () => (
+                404,
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}),
+            ),
+        });
+        // So that it need not ask.
+        let options = Options { without_request: true, ..Options::default() };
+        let first = async |selector: Option<&str>| {
+            let mut candidate = Candidate::unknown("c1");
+            candidate.options = Options { selector: selector.map(str::to_owned), ..options.clone() };
+            let cluster = Changed::Now(Seen::Cluster(Box::new(serde_json::from_value(shown()).unwrap())));
+            let changes = stream::iter([cluster, Changed::Listed, Changed::Listed].map(Ok)).chain(stream::pending());
+            let told = Told::default();
+            let mut watch = Watch::follow(&hub, &options, vec![candidate], changes.boxed(), &told);
+            let ready = watch.next(Instant::now() + Duration::from_mins(1), &told).await.unwrap();
+            ready.into_iter().next().map(|candidate| candidate.decision)
+        };
+        assert!(matches!(first(None).await, Some(Decision::Act { accept: true, .. })));
+        let refused = first(Some("env=prod")).await;
+        assert!(
+            matches!(&refused, Some(Decision::Refused(refusal)) if refusal.code == Code::NotSelected),
+            "{refused:?}"
+        );
     }
 
     #[tokio::test]
