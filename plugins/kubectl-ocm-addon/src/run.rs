@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ocm_cli::contents::ObjectFilesArgs;
-use ocm_cli::{ApplyArgs, OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, options};
+use ocm_cli::{ApplyArgs, OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, files, options};
 use ocm_core::addon::{AddOnOptions, DefinitionOptions, definition_plan, template_name};
 use ocm_core::leave::hub::Kind;
 use ocm_core::plan::Mode;
@@ -52,7 +52,7 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
     let wait = wait.limit()?;
     let view = PlanView::new(ui.clone(), &plan_args, output)?;
     let placement = placement.map(|text| options::namespaced("--placement", &text)).transpose()?;
-    let content = contents::read(&files, recursive)?;
+    let content = files::beside(move || contents::read(&files, recursive)).await?;
     for object in content.without_namespace() {
         ui.tell(Event::warning(format!("{object} names no namespace: agents cannot apply it; set metadata.namespace")));
     }

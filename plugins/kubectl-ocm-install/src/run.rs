@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ocm_api::cert_manager::Issuer;
 use ocm_cli::contents::ObjectFilesArgs;
-use ocm_cli::{ApplyArgs, OutputArgs, PlanView, Troubleshoot, Ui, contents, options};
+use ocm_cli::{ApplyArgs, OutputArgs, PlanView, Troubleshoot, Ui, contents, files, options};
 use ocm_core::baseline::{Enforcement, Settings};
 use ocm_core::hub_addon::Content;
 use ocm_core::install::feature_gates::GATES;
@@ -144,7 +144,7 @@ async fn hub_addon_command(arguments: HubAddOnInstallArgs, client: ClientArgs, u
     let namespace = options::namespaces(vec![namespace])?.remove(0);
     let wait = wait.limit()?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
-    let content = Content::read(contents::documents_of(&files, recursive)?)?;
+    let content = files::beside(move || Content::read(contents::documents_of(&files, recursive)?)).await?;
     let request = HubAddOnRequest { name, content, namespace, create_namespace, overwrite, mode: view.mode(), wait };
     if view.mode() == Mode::Render {
         return view.manifests(&new_hub_addon(&request, &*ui)?);

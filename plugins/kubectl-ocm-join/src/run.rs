@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ocm_api::operator::{HubApiServerHostAlias, KlusterletMode, RegistrationAuthType};
-use ocm_cli::{PlanView, Troubleshoot, Ui, options};
+use ocm_cli::{PlanView, Troubleshoot, Ui, files, options};
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::cluster_name::{NameError, check_new};
 use ocm_core::join::gates::GATES;
@@ -131,7 +131,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         return Err(Failure::usage("--force-internal-endpoint-lookup-managed goes with --mode hosted")
             .hint("for the hub's address: --force-internal-endpoint-lookup"));
     }
-    let token = token(hub_token, hub_token_file)?;
+    let token = files::beside(move || token(hub_token, hub_token_file)).await?;
     let typed = Typed { token, server: hub_apiserver, trust, internal };
     let access = typed.access(&hub, &connection, &ui).await?;
     let has_hub_kubeconfig = matches!(access, HubAccess::Kubeconfig { .. });

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_checks::snapshot::Trouble;
 use ocm_checks::tls::{Inventory, Report, Unseen, Within, judge};
-use ocm_cli::Ui;
 use ocm_cli::findings::Contexts;
+use ocm_cli::{Ui, files};
 use ocm_core::{Exit, Failure, certificate, duration};
 use ocm_flows::tls;
 use ocm_kube::{Cluster, connect};
@@ -62,7 +62,8 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
         return Err(Failure::usage("--watch has no such format").hint("table, wide, json, yaml, name or prometheus"));
     }
     let suppressions = suppress.read()?;
-    let targets = targets.iter().map(|text| target(text)).collect::<Result<Vec<_>, _>>()?;
+    let all = move || targets.iter().map(|text| target(text)).collect::<Result<Vec<_>, _>>();
+    let targets = files::beside(all).await?;
     let plain = client.connection()?;
     let needs_cluster = targets.is_empty() || targets.iter().any(|target| matches!(target, Target::Secret(..)));
     let mut plan = Plan {

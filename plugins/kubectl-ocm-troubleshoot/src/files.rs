@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ocm_checks::facts::Facts;
 use ocm_checks::snapshot::{Observed, Snapshot};
-use ocm_cli::{Ui, words};
+use ocm_cli::{Ui, files, words};
 use ocm_core::name::is_cluster_name;
 use ocm_core::{Event, Failure, Narrator};
 use ocm_dump::{Input, open};
@@ -15,7 +15,9 @@ use crate::bundle;
 
 /// Reads a bundle, or dumps of one cluster or of both.
 pub(crate) async fn read(from: &[Source], clusters: Vec<String>, all: bool, ui: &Arc<Ui>) -> Result<Snapshot, Failure> {
-    let inputs = from.iter().map(|from| open(from.side, &from.path)).collect::<Result<Vec<Input>, _>>()?;
+    let from: Vec<_> = from.iter().map(|from| (from.side, from.path.clone())).collect();
+    let opened = move || from.into_iter().map(|(side, path)| open(side, &path)).collect::<Result<Vec<Input>, _>>();
+    let inputs = files::beside(opened).await?;
     match inputs.iter().find_map(|input| Some((input, input.text().filter(|text| bundle::is_bundle(text))?))) {
         Some((input, _)) if inputs.len() > 1 => {
             Err(Failure::usage(format!("{} is a bundle, which is read alone", input.name)))
@@ -36,7 +38,8 @@ pub(crate) async fn read(from: &[Source], clusters: Vec<String>, all: bool, ui: 
 
 /// Looks at dumps as at clusters.
 async fn dumps(inputs: Vec<Input>, clusters: Vec<String>, all: bool, ui: &Arc<Ui>) -> Result<Snapshot, Failure> {
-    let dump = ocm_dump::read(inputs)?;
+    // Of an archive most is still to come.
+    let dump = files::beside(move || ocm_dump::read(inputs)).await?;
     dump.notes.iter().for_each(|note| ui.tell(Event::note(words(note))));
     let names = match &dump.managed {
         None if clusters.is_empty() && !all => dump.clusters,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ocm_api::ManifestWork;
 use ocm_api::work::UpdateStrategyType;
 use ocm_cli::contents::ObjectFilesArgs;
-use ocm_cli::{OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, options};
+use ocm_cli::{OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, files, options};
 use ocm_core::leave::hub::Kind;
 use ocm_core::plan::Mode;
 use ocm_core::work::{Executor, WorkOptions, is_replica_set_name, plan, replica_set_plan, spec, unsure_resources};
@@ -63,7 +63,7 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         }
         None => Targets::Clusters(options::cluster_names(clusters)?),
     };
-    let content = contents::read(&paths, recursive)?;
+    let content = files::beside(move || contents::read(&paths, recursive)).await?;
     for object in content.without_namespace() {
         ui.tell(Event::warning(format!("{object} names no namespace: agents cannot apply it; set metadata.namespace")));
     }

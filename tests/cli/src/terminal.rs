@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -70,6 +70,27 @@ impl Terminal {
             self.seen += &String::from_utf8_lossy(&bytes);
         };
         self.read = end;
+    }
+
+    /// Waits until the command hears of Ctrl-C itself: before that it would end as any program does.
+    ///
+    /// # Panics
+    /// When it does not come to that.
+    pub fn wait_until_it_listens(&self) {
+        const INTERRUPT: u64 = 1 << 1;
+        let shell = self.child.id();
+        let children = || std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap_or_default();
+        let caught = |process: &str| {
+            let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        };
+        let listens = || children().split_whitespace().filter_map(caught).any(|caught| caught & INTERRUPT != 0);
+        let begun = Instant::now();
+        while !listens() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not listen: {:?}", self.seen);
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Everything that was shown so far.

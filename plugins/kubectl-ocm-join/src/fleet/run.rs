@@ -32,7 +32,8 @@ pub(crate) async fn run(file: &Path, args: JoinArgs, ui: Arc<Ui>) -> Result<Exit
     let mode = plan.mode(format)?;
     let timeout = options::timeout(&timeout)?;
     let folder = file.parent().unwrap_or(Path::new(""));
-    let text = files::text(file, WHAT)?;
+    let named = file.to_owned();
+    let text = files::beside(move || files::text(&named, WHAT)).await?;
     let mut beside = |path: &str| std::fs::read(folder.join(path)).map_err(|error| error.to_string());
     let fleet = fleet::read(&text, &mut beside).map_err(|wrong| refused(file, &wrong))?;
     let fleet = connected(fleet, folder, &client.connection()?, &ui).await?;

@@ -28,6 +28,18 @@ pub fn read(path: &Path, what: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// Reads what may be stdin beside the caller's work, as questions are: Ctrl-C ends the command while nothing comes, and the end
+/// does not wait for the reader.
+///
+/// # Errors
+/// What the reader says.
+pub async fn beside<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let reading = tokio::task::spawn_blocking(read);
+    reading.await.map_err(|error| Failure::other("what is read has no reader any more").because(error))?
+}
+
 /// Reads a file as text.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::process::Stdio;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,6 +31,33 @@ fn ctrl_c_ends_the_command_at_a_question() {
         after,
         "^C\nerror: interrupted\nStopped; nothing was changed. Run the same command again to start over.\n"
     );
+}
+
+#[test]
+fn ctrl_c_ends_the_command_while_it_reads_stdin() {
+    let cli = cli();
+    let token = ["join", "c1", "--context", "hub", "--hub-token", "-", "--hub-apiserver", "https://127.0.0.1:1"];
+    let files = ["-f", "-", "--context", "hub"];
+    let of = |verb: &[&'static str]| [verb, &files[..]].concat();
+    for words in [
+        token.to_vec(),
+        vec!["join", "--filename", "-"],
+        vec!["tls-check", "-"],
+        vec!["troubleshoot", "--from", "-"],
+        of(&["policy", "apply"]),
+        of(&["work", "create", "w", "--cluster", "c1"]),
+        of(&["addon", "create", "a", "--version", "1"]),
+        of(&["install", "hub-addon", "a"]),
+    ] {
+        let mut terminal = Terminal::run(&cli, &binary("kubectl-ocm"), &words);
+        terminal.wait_until_it_listens();
+        // It comes to stdin a moment later.
+        std::thread::sleep(Duration::from_millis(300));
+        terminal.press("\u{3}");
+        let (exit, seen) = terminal.end();
+        assert_eq!(exit, 130, "{words:?}: {seen}");
+        assert!(seen.contains("error: interrupted") && seen.contains("nothing was changed"), "{words:?}: {seen}");
+    }
 }
 
 #[test]
