@@ -269,7 +269,9 @@ impl Typed {
                     return Err(Failure::usage("--hub-ca-pin goes with a token")
                         .hint("with access to both clusters the hub's kubeconfig says how it is verified"));
                 }
-                let hub = connect(&hub.connection(plain), ui.clone()).await?;
+                // What is sent to a hub that nobody verifies, anybody may hear: the CA that was given verifies it.
+                let connection = Connection { authorities: trust.ca.clone(), ..hub.connection(plain) };
+                let hub = connect(&connection, ui.clone()).await?;
                 let address = AddressOptions { server, internal, ca: trust.ca, unverified: trust.skip };
                 Ok(HubAccess::Kubeconfig { hub: Box::new(hub), address })
             }

@@ -8,7 +8,7 @@ use ocm_core::cluster_name::FORM;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, certificate, duration};
 use ocm_flows::hub::AddressOptions;
 use ocm_flows::token::{self, Kind, Request, Revoked};
-use ocm_kube::{Cluster, connect};
+use ocm_kube::{Cluster, Connection, connect};
 
 use crate::args::{CreateArgs, KindArg, LineArgs, RevokeArgs, ShowArgs, TokenArgs, Verb};
 use crate::view::{self, Shape, Target};
@@ -17,13 +17,10 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let TokenArgs { verb, client } = args;
     let connection = client.connection()?;
     match verb {
-        Verb::Create(args) => {
-            let hub = connect(&connection, ui.clone()).await?;
-            create(args, hub, connection.insecure_skip_tls_verify, ui).await
-        }
+        Verb::Create(args) => create(args, connection, ui).await,
         Verb::Show(ShowArgs { id, line }) => {
-            let hub = connect(&connection, ui.clone()).await?;
             let shape = shape(line, connection.insecure_skip_tls_verify)?;
+            let hub = connect(&verified(&shape, connection), ui.clone()).await?;
             let target = shape.file.clone().map(Target::at).transpose()?;
             let minted = token::show(&hub, &id, &shape.address, ui.as_ref()).await?;
             view::minted(&ui, &minted, &shape, target)
@@ -60,7 +57,12 @@ fn shape(args: LineArgs, unverified: bool) -> Result<Shape, Failure> {
     Ok(Shape { address, format, token_only, file: output_file, output: output.output })
 }
 
-async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -> Result<Exit, Failure> {
+/// What is sent to a hub that nobody verifies, anybody may hear: the CA that was given verifies it.
+fn verified(shape: &Shape, connection: Connection) -> Connection {
+    Connection { authorities: shape.address.ca.clone(), ..connection }
+}
+
+async fn create(args: CreateArgs, connection: Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let CreateArgs { kind, ttl, description, cluster_sets, line, dry_run } = args;
     if kind == KindArg::ServiceAccount && !cluster_sets.is_empty() {
         return Err(Failure::usage(
@@ -70,7 +72,7 @@ async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -
     if let Some(set) = cluster_sets.iter().find(|set| !ocm_core::token::can_name_set(set)) {
         return Err(Failure::usage(format!("--cluster-set {set:?} cannot be granted to a bootstrap token")).hint(FORM));
     }
-    let shape = shape(line, unverified)?;
+    let shape = shape(line, connection.insecure_skip_tls_verify)?;
     let (kind, usual) = match kind {
         KindArg::ServiceAccount => (Kind::ServiceAccount, Duration::from_secs(3600)),
         KindArg::Bootstrap => (Kind::Bootstrap, Duration::from_secs(24 * 3600)),
@@ -79,6 +81,7 @@ async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -
         Some(text) => duration::parse(&text).map_err(|error| Failure::usage(format!("--ttl: {error}")))?,
         None => usual,
     };
+    let hub = connect(&verified(&shape, connection), ui.clone()).await?;
     let request = Request { kind, ttl, description, cluster_sets, address: shape.address.clone() };
     if DryRun::from(dry_run) != DryRun::No {
         token::check(&hub, &request).await?;

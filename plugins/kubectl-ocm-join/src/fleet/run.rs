@@ -72,8 +72,12 @@ fn refused(file: &Path, all: &[Wrong]) -> Failure {
 /// A client of each cluster. A context that is not there is a mistake of the file: then nothing is done.
 async fn connected(fleet: fleet::Fleet, folder: &Path, plain: &Connection, ui: &Arc<Ui>) -> Result<Fleet, Failure> {
     let fleet::Fleet { hub: Hub { access, address, install }, members } = fleet;
+    let Address { server, internal, ca, unverified } = address;
     let reach = async |access: &Access, role: Role, who: &str| {
         let connection = connection(access, role, folder, plain);
+        // What is sent to a hub that nobody verifies, anybody may hear: the CA that the file gives verifies it.
+        let authorities = if role == Role::Hub { ca.clone() } else { Vec::new() };
+        let connection = Connection { authorities, ..connection };
         connect(&connection, ui.clone()).await.map_err(|failure| {
             let failure = failure.context(format!("{who} of {WHAT} cannot be reached; nothing was changed"));
             Failure { hints: failure.hints.into_iter().map(words::in_the_file).collect(), ..failure }
@@ -90,7 +94,6 @@ async fn connected(fleet: fleet::Fleet, folder: &Path, plain: &Connection, ui: &
         };
         connected.push(Member { spec, agents, guest });
     }
-    let Address { server, internal, ca, unverified } = address;
     Ok(Fleet { hub, address: AddressOptions { server, internal, ca, unverified }, install, members: connected })
 }
 

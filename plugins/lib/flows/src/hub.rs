@@ -56,7 +56,8 @@ pub async fn address(
     options: &AddressOptions,
     narrator: &dyn Narrator,
 ) -> Result<FoundAddress, Failure> {
-    if hub.insecure && options.ca.is_empty() {
+    // With a CA that was given, whoever connects verifies the hub with that; what is sent to one that is not, anybody may hear.
+    if hub.insecure && (options.ca.is_empty() || !options.unverified) {
         let sentence = format!("{} is not verified: its kubeconfig says insecure-skip-tls-verify", hub.label());
         if !options.unverified {
             return Err(Failure::new(Reason::Tls, format!("{sentence}; nothing was changed"))

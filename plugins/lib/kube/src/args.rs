@@ -144,6 +144,8 @@ pub struct Connection {
     pub certificate_authority: Option<PathBuf>,
     /// `--insecure-skip-tls-verify`.
     pub insecure_skip_tls_verify: bool,
+    /// Certificates (DER) that verify a server of which the kubeconfig says that nobody does; empty: nobody does.
+    pub authorities: Vec<Vec<u8>>,
     /// `--client-certificate`.
     pub client_certificate: Option<PathBuf>,
     /// `--client-key`.
@@ -302,6 +304,7 @@ impl ClientArgs {
             tls_server_name,
             certificate_authority,
             insecure_skip_tls_verify,
+            authorities: Vec::new(),
             client_certificate,
             client_key,
             token,

@@ -6,7 +6,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use kube::config::{AuthInfo, Cluster as ClusterEntry, Context, Kubeconfig, KubeconfigError};
 use kube::config::{NamedAuthInfo, NamedCluster, NamedContext};
-use ocm_core::{Failure, Reason, Remedy, nearest, yaml};
+use ocm_core::{Failure, Reason, Remedy, certificate, nearest, yaml};
 use secrecy::ExposeSecret as _;
 
 use crate::args::Connection;
@@ -290,6 +290,11 @@ fn overlay(connection: &Connection, cluster: &mut ClusterEntry, user: &mut AuthI
         cluster.certificate_authority_data = None;
         cluster.insecure_skip_tls_verify = None;
     }
+    if cluster.insecure_skip_tls_verify == Some(true) && !connection.authorities.is_empty() {
+        cluster.certificate_authority = None;
+        cluster.certificate_authority_data = Some(certificate::to_pem_base64(&connection.authorities));
+        cluster.insecure_skip_tls_verify = None;
+    }
     if connection.insecure_skip_tls_verify {
         cluster.insecure_skip_tls_verify = Some(true);
         cluster.certificate_authority = None;
@@ -340,6 +345,26 @@ mod tests {
             _ => return None,
         };
         Some(value.to_owned())
+    }
+
+    #[test]
+    fn a_server_that_nobody_verifies_is_verified_by_whoever_gives_its_ca() {
+        let authorities = vec![b"a certificate".to_vec()];
+        let of = |insecure: Option<bool>, connection: &Connection| {
+            let cluster = ClusterEntry {
+                server: Some("https://hub:6443".to_owned()),
+                insecure_skip_tls_verify: insecure,
+                ..ClusterEntry::default()
+            };
+            let chosen = choose_from(unnamed(cluster, AuthInfo::default(), None), "it", connection).unwrap();
+            (chosen.cluster.insecure_skip_tls_verify, chosen.cluster.certificate_authority_data)
+        };
+        let given = Connection { authorities: authorities.clone(), ..Connection::default() };
+        assert_eq!(of(Some(true), &Connection::default()), (Some(true), None));
+        assert_eq!(of(Some(true), &given), (None, Some(certificate::to_pem_base64(&authorities))));
+        assert_eq!(of(None, &given), (None, None), "the kubeconfig says how it is verified");
+        let typed = Connection { insecure_skip_tls_verify: true, ..given };
+        assert_eq!(of(Some(true), &typed), (Some(true), None));
     }
 
     #[test]
