@@ -4,7 +4,10 @@
 //! Every authority that goes to an agent was seen to vouch for the very address that goes with it, wherever that
 //! address can be reached from here.
 
+use std::net::IpAddr;
+
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, Kubeconfig, NamedCluster};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
@@ -229,6 +232,29 @@ pub(crate) async fn readable_root_ca(hub: &Cluster) -> Result<Vec<Vec<u8>>, Fail
 fn authority(map: Option<ConfigMap>) -> Vec<Vec<u8>> {
     let pem = map.as_ref().and_then(|map| map.data.as_ref()).and_then(|data| data.get("ca.crt"));
     pem.and_then(|pem| certificate::from_pem(pem.as_bytes()).ok()).unwrap_or_default()
+}
+
+/// Where the API servers of a cluster answer in its own network, each as its IP address and port: what they keep themselves in the
+/// slice of their Service `kubernetes`. Nothing where that may not be read.
+///
+/// # Errors
+/// When the cluster cannot be asked.
+pub(crate) async fn servers(cluster: &Cluster) -> Result<Vec<(IpAddr, u16)>, Failure> {
+    let api: Api<EndpointSlice> = Api::namespaced(cluster.client.clone(), "default");
+    match api.get_opt("kubernetes").await {
+        Ok(slice) => Ok(slice.as_ref().map(servers_of).unwrap_or_default()),
+        Err(error) => {
+            let failure = cluster.explain("read the endpoints of the Service kubernetes", error);
+            if failure.reason == Reason::Forbidden { Ok(Vec::new()) } else { Err(failure) }
+        }
+    }
+}
+
+fn servers_of(slice: &EndpointSlice) -> Vec<(IpAddr, u16)> {
+    let ports = slice.ports.iter().flatten().filter_map(|port| u16::try_from(port.port?).ok());
+    let hosts = slice.endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
+    let hosts: Vec<IpAddr> = hosts.filter_map(|address| address.parse().ok()).collect();
+    ports.flat_map(|port| hosts.iter().map(move |host| (*host, port))).collect()
 }
 
 async fn public(hub: &Cluster, name: &str) -> Result<Option<ConfigMap>, Failure> {

@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use cli_tests::terminal::Terminal;
 use cli_tests::{Cli, binary};
 use control_plane::{Cluster, Spec};
+use e2e_tests::join_support::JoinCommand;
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, bundle, kubectl_ocm, object, run, settled, unchanged};
@@ -91,6 +92,16 @@ fn a_hub_becomes_its_own_managed_cluster_and_a_plain_cluster_again() {
     nothing_happens(&["--self", internal], 1, &["publishes no address for use inside its network"]);
     publish(&hub);
     nothing_happens(&[internal], 2, &["is the hub itself", "--self"]);
+    // With a token, too, where the cluster's own kubeconfig names a port of this machine.
+    let near = hub.dir().expect("a folder").join("near.kubeconfig");
+    let kubeconfig = std::fs::read_to_string(&here).expect("it is read");
+    std::fs::write(&near, kubeconfig.replace(hub.server(), &relay(&hub))).expect("written");
+    let command = JoinCommand::create(&hub, &[]).flags();
+    let before_token = settled(&hub);
+    let said = run(kubectl_ocm("join", &near).arg(NAME).args(&command));
+    let told = ["is the hub itself, and would join itself", "--self"];
+    assert!(said.code == Some(2) && told.iter().all(|word| said.stderr.contains(word)), "{said:?}");
+    unchanged(&hub, &before_token, &command);
     // On a terminal somebody is asked.
     let settled_before = settled(&hub);
     let words = [NAME, &access, internal, "--bundle-version", bundle()];

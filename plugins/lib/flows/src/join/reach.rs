@@ -1,5 +1,6 @@
 //! The hub: how it is reached, and who vouches for it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -58,8 +59,9 @@ pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Res
 
 /// Whether the cluster that is to join is the hub: it has the hub's address, or is the same cluster under another one.
 pub async fn is_itself(managed: &Cluster, access: &HubAccess) -> bool {
+    let vouches = async |endpoint: &Endpoint, ca: &[Vec<u8>]| hub::vouching(endpoint, ca).await.is_ok();
     match access {
-        HubAccess::Token { server, .. } => at(&managed.server).is_at(server),
+        HubAccess::Token { server, .. } => at(&managed.server).is_at(server) || is_own(managed, server, vouches).await,
         HubAccess::Kubeconfig { hub, .. } => are_one(managed, hub).await,
     }
 }
@@ -71,6 +73,18 @@ pub async fn are_one(one: &Cluster, other: &Cluster) -> bool {
     }
     let (one, other) = futures::join!(hub::uid(one), hub::uid(other));
     one.is_some() && one == other
+}
+
+/// Whether a cluster publishes this address as its own, and its own CA vouches for whoever answers there. Another cluster may have
+/// the same address in a network of its own, and several may have one CA. With the rights of a token no cluster tells its UID.
+async fn is_own(cluster: &Cluster, server: &str, vouches: impl AsyncFn(&Endpoint, &[Vec<u8>]) -> bool) -> bool {
+    let Ok(endpoint) = Endpoint::parse(server, None) else { return false };
+    let (info, servers, ca) = futures::join!(hub::cluster_info(cluster), hub::servers(cluster), hub::root_ca(cluster));
+    let info = info.ok().flatten().unwrap_or_default();
+    let ip = endpoint.host.parse::<IpAddr>().ok();
+    let is_server = ip.is_some_and(|ip| servers.is_ok_and(|servers| servers.contains(&(ip, endpoint.port))));
+    let ca = ca.ok().filter(|ca| !ca.is_empty()).unwrap_or_else(|| info.ca.clone());
+    (is_server || info.is_at(server)) && !ca.is_empty() && vouches(&endpoint, &ca).await
 }
 
 fn at(server: &str) -> HubAddress {
@@ -177,4 +191,53 @@ async fn internal(
     let hub = dial(&address, token.clone(), narrator.clone()).await?;
     let options = AddressOptions { server: None, internal: true, ca: address.ca, unverified: false };
     Ok(hub::address(&hub, &options, narrator.as_ref()).await?.address)
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_core::kubeconfig::Bootstrap;
+    use serde_json::json;
+
+    use super::*;
+    use crate::accept::test_hub::hub;
+
+    #[tokio::test]
+    async fn a_cluster_is_the_hub_where_an_address_of_its_own_is_the_hubs_and_its_ca_vouches_for_it() {
+        let made = rcgen::generate_simple_self_signed(vec!["hub".to_owned()]).unwrap();
+        let own = vec![made.cert.der().to_vec()];
+        let (pem, info) =
+            (made.cert.pem(), Bootstrap { hub: at("https://hub-control-plane:6443"), ..Bootstrap::default() });
+        let (cluster, _) = hub(move |asked| match () {
+            () if asked.line.contains("/configmaps/kube-root-ca.crt") => {
+                (200, json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}, "data": {"ca.crt": pem}}))
+            }
+            () if asked.line.contains("/configmaps/cluster-info") => (
+                200,
+                json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}, "data": {"kubeconfig": info.to_yaml()}}),
+            ),
+            () if asked.line.contains("/namespaces/default/endpointslices/kubernetes") => {
+                let slice = json!({
+                    "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                    "metadata": {"name": "kubernetes"}, "addressType": "IPv4",
+                    "endpoints": [{"addresses": ["172.18.0.2"]}, {"addresses": ["172.18.0.3"]}],
+                    "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}],
+                });
+                (200, slice)
+            }
+            () => (
+                404,
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}),
+            ),
+        });
+        let by_own = async |_: &Endpoint, ca: &[Vec<u8>]| ca == own;
+        for server in ["https://172.18.0.2:6443", "https://172.18.0.3:6443/", "https://HUB-control-plane:6443"] {
+            assert!(is_own(&cluster, server, by_own).await, "{server}");
+            // A cluster of another network has that address, too.
+            assert!(!is_own(&cluster, server, async |_: &Endpoint, _: &[Vec<u8>]| false).await, "{server}");
+        }
+        // Another cluster whose certificates are of the same CA.
+        for server in ["https://172.18.0.4:6443", "https://172.18.0.2:6444", "https://hub:6443", "no address"] {
+            assert!(!is_own(&cluster, server, by_own).await, "{server}");
+        }
+    }
 }
