@@ -336,6 +336,7 @@ pub fn way(entry: ClusterEntry) -> ClusterEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accept::test_hub::hub_at;
 
     #[test]
     fn the_way_to_a_cluster_names_no_file_and_no_empty_proxy() {
@@ -346,6 +347,16 @@ mod tests {
         let way = way(entry);
         assert_eq!((way.certificate_authority, way.proxy_url), (None, None));
         assert_eq!((way.server.as_deref(), way.tls_server_name.as_deref()), (Some("https://c:6443"), Some("n")));
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_nobody_verifies_is_refused_also_where_a_ca_is_given_of_its_address() {
+        let hub = Cluster { insecure: true, ..hub_at("https://127.0.0.1:1") };
+        let server = Some("https://hub:6443".to_owned());
+        let options = AddressOptions { server, ca: vec![b"a certificate".to_vec()], ..AddressOptions::default() };
+        let refused = address(&hub, &options, &ocm_core::Silent).await.unwrap_err();
+        assert_eq!(refused.reason, Reason::Tls);
+        assert!(refused.message.contains("is not verified: its kubeconfig says insecure-skip-tls-verify"), "{refused}");
     }
 
     #[test]

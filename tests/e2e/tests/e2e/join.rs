@@ -87,6 +87,12 @@ fn with_both_kubeconfigs_a_cluster_is_available_and_stays_as_it_is() {
     let said = join(&cluster, "both", &[flag.as_str(), "--hub-insecure-skip-tls-verify", "--dry-run=client"]);
     assert!(said.code == Some(0) && said.stderr.contains("warning: ") && said.stderr.contains(words[0]), "{said:?}");
 
+    let ca = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(ca.path(), hub.ca_pem()).expect("written");
+    let ca = format!("--ca-file={}", ca.path().display());
+    let said = join(&cluster, "both", &[flag.as_str(), ca.as_str(), "--dry-run=client"]);
+    assert!(said.code == Some(0) && !said.stderr.contains(words[0]), "the CA that is given verifies it: {said:?}");
+
     // Of a file with the authorities of two clusters, agents get that of their hub.
     let both = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(both.path(), format!("{}{}", cluster.ca_pem(), hub.ca_pem())).expect("written");
