@@ -45,7 +45,7 @@ fn ctrl_c_ends_the_command_while_it_reads_stdin() {
         vec!["tls-check", "-"],
         vec!["troubleshoot", "--from", "-"],
         of(&["policy", "apply"]),
-        of(&["work", "create", "w", "--cluster", "c1"]),
+        of(&["work", "create", "w", "--clusters", "c1"]),
         of(&["addon", "create", "a", "--version", "1"]),
         of(&["install", "hub-addon", "a"]),
     ] {
