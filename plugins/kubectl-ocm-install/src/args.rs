@@ -139,14 +139,16 @@ pub(crate) struct HubInstallArgs {
     /// makes one that expires.
     #[arg(long, help_heading = "Registration")]
     pub(crate) use_bootstrap_token: bool,
-    /// Users whose certificate requests the hub approves by itself; needs the gate ManagedClusterAutoApproval
-    #[arg(long, value_name = "USER,...", value_delimiter = ',', help_heading = "Registration")]
+    /// User whose certificate requests the hub approves by itself, without commas; needs the gate ManagedClusterAutoApproval
+    /// (repeatable)
+    #[arg(long, value_name = "USER", help_heading = "Registration")]
     pub(crate) auto_approved_csr_identities: Vec<String>,
-    /// Patterns of the EKS ARNs that the hub approves by itself; needs the gate ManagedClusterAutoApproval
-    #[arg(long, value_name = "REGEX,...", value_delimiter = ',', help_heading = "Registration")]
+    /// Pattern of the EKS ARNs that the hub approves by itself, without commas; needs the gate ManagedClusterAutoApproval
+    /// (repeatable)
+    #[arg(long, value_name = "REGEX", help_heading = "Registration")]
     pub(crate) auto_approved_arn_patterns: Vec<String>,
-    /// Users that the hub approves by itself over gRPC; needs the gate ManagedClusterAutoApproval
-    #[arg(long, value_name = "USER,...", value_delimiter = ',', help_heading = "Registration")]
+    /// User that the hub approves by itself over gRPC, without commas; needs the gate ManagedClusterAutoApproval (repeatable)
+    #[arg(long, value_name = "USER", help_heading = "Registration")]
     pub(crate) auto_approved_grpc_identities: Vec<String>,
     /// How agents reach the gRPC server [default: hostname]
     #[arg(long, value_enum, value_name = "TYPE", help_heading = "Registration")]
@@ -241,9 +243,9 @@ pub(crate) struct BaselineInstallArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
 
-    /// Users who register clusters, besides the hub's own bootstrap identities and the service accounts bound to its
-    /// bootstrap role
-    #[arg(long = "requester", value_name = "USER,...", value_delimiter = ',', help_heading = "Rules")]
+    /// A user who registers clusters, besides the hub's own bootstrap identities and the service accounts bound to its
+    /// bootstrap role (repeatable)
+    #[arg(long = "requester", value_name = "USER", help_heading = "Rules")]
     pub(crate) requesters: Vec<String>,
     /// Labels that whoever registers a cluster may set: keys, also as patterns such as team-*
     #[arg(long = "allow-label", value_name = "PATTERN,...", value_delimiter = ',', help_heading = "Rules")]
@@ -445,4 +447,30 @@ pub(crate) enum GrpcEndpointWord {
     /// A Service of type LoadBalancer
     #[value(name = "loadBalancer", alias = "loadbalancer")]
     LoadBalancer,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<A: Args>(words: &[&str]) -> A {
+        let command = A::augment_args(clap::Command::new("install"));
+        let matches = command.try_get_matches_from([&["install"], words].concat()).unwrap();
+        A::from_arg_matches(&matches).unwrap()
+    }
+
+    #[test]
+    fn names_of_users_and_patterns_may_hold_commas() {
+        let baseline: BaselineInstallArgs = read(&["--requester", "CN=alice,O=ops", "--requester", "bob"]);
+        assert_eq!(baseline.requesters, ["CN=alice,O=ops", "bob"]);
+        let hub: HubInstallArgs = read(&[
+            "--auto-approved-csr-identities=a,b",
+            "--auto-approved-csr-identities=c",
+            "--auto-approved-arn-patterns=^arn:.{1,9}$",
+            "--auto-approved-grpc-identities=d,e",
+        ]);
+        assert_eq!(hub.auto_approved_csr_identities, ["a,b", "c"]);
+        assert_eq!(hub.auto_approved_arn_patterns, ["^arn:.{1,9}$"]);
+        assert_eq!(hub.auto_approved_grpc_identities, ["d,e"]);
+    }
 }

@@ -60,6 +60,10 @@ pub(crate) fn options(error: OptionsError) -> Failure {
             Failure::usage(format!("--auto-approved-… has no effect without the feature gate {AUTO_APPROVAL}"))
                 .hint(format!("add it: --feature-gates {AUTO_APPROVAL}=true"))
         }
+        OptionsError::CommaInIdentity(identity) => Failure::usage(format!(
+            "the hub cannot approve {identity:?} by itself: it takes what stands between commas for identities of their own"
+        ))
+        .hint("to name several, type the flag for each of them"),
         OptionsError::OtherMode(there) => {
             let (word, where_) = match there {
                 HubMode::Default => ("Default", "its pods run on the hub itself"),

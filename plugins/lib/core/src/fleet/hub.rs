@@ -181,6 +181,11 @@ pub fn options_failure(error: OptionsError) -> Failure {
             usage("featureGates", format!("without {AUTO_APPROVAL} identities that are approved have no effect"))
                 .hint(format!("add it: featureGates: {{{AUTO_APPROVAL}: true}}"))
         }
+        OptionsError::CommaInIdentity(identity) => Failure::usage(format!(
+            "hub.install: the hub cannot approve {identity:?} by itself: it takes what stands between commas for identities of \
+             their own"
+        ))
+        .hint("write several as a list"),
         OptionsError::OtherMode(_)
         | OptionsError::NoHub
         | OptionsError::NotHosted

@@ -88,6 +88,7 @@ pub(super) fn body(
         entry(spec, "serverConfiguration").insert("imagePullSpec".to_owned(), Value::from(server));
     }
     feature_gates(spec, &options.feature_gates);
+    whole_identities(options)?;
     drivers(spec, listed(live), listed(laid.as_ref()), options, warnings)?;
     grpc(spec, laid.as_ref(), options)?;
     auto_approval(spec, options, warnings)?;
@@ -254,6 +255,27 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
     let list: Vec<Value> = std::iter::once(ours).chain(others).collect();
     entry(spec, "serverConfiguration").insert("endpointsExposure".to_owned(), Value::Array(list));
     Ok(())
+}
+
+/// Refuses identities that the hub would not take as they are: its operator hands a list to the registration controller as
+/// one flag, with commas between identities, and that reads each part as one (upstream, v1.2.0: `strings.Join` in
+/// `clustermanager_runtime_reconcile.go`, `StringSliceVar` in `pkg/registration/hub/manager.go`).
+fn whole_identities(options: &Options) -> Result<(), OptionsError> {
+    let typed = [
+        &options.auto_approved_csr_identities,
+        &options.auto_approved_arn_patterns,
+        &options.auto_approved_grpc_identities,
+    ];
+    let typed = typed.into_iter().flatten().map(String::as_str);
+    let registration = &options.values.spec()["registrationConfiguration"];
+    let drivers = registration["registrationDrivers"].as_array().into_iter().flatten();
+    let of_drivers = drivers.filter_map(Value::as_object).flat_map(|driver| driver.values());
+    let lists = of_drivers.map(|settings| &settings["autoApprovedIdentities"]);
+    let lists = lists.chain([&registration["autoApproveUsers"]]).filter_map(Value::as_array);
+    match typed.chain(lists.flatten().filter_map(Value::as_str)).find(|identity| identity.contains(',')) {
+        Some(identity) => Err(OptionsError::CommaInIdentity(identity.to_owned())),
+        None => Ok(()),
+    }
 }
 
 fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>) -> Result<(), OptionsError> {

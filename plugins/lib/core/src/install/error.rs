@@ -17,6 +17,8 @@ pub enum OptionsError {
     NotAnAddress(String),
     /// Identities are to be approved by a hub that approves nothing by itself.
     AutoApprovalIsOff,
+    /// This identity, or pattern of identities, is to be approved and has a comma: the hub would take each part for one.
+    CommaInIdentity(String),
     /// The hub that is there is in this mode, and another one was typed.
     OtherMode(HubMode),
     /// The hub is hosted, and nothing says which cluster it is.

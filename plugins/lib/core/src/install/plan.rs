@@ -532,6 +532,30 @@ mod tests {
     }
 
     #[test]
+    fn identities_that_the_hub_would_split_are_refused() {
+        const USER: &str = "CN=alice,O=ops";
+        let refused = |change: &dyn Fn(&mut Options)| {
+            let change = |o: &mut Options| {
+                o.feature_gates = vec![gate("ManagedClusterAutoApproval=true")];
+                o.registration_drivers = Some(vec![Driver::Csr, Driver::AwsIrsa, Driver::Grpc]);
+                (o.grpc_server, o.hub_cluster_arn) = (Some("h".to_owned()), Some("arn".to_owned()));
+                change(o);
+            };
+            plan(&options(change), &Live::default()).err()
+        };
+        let split = Some(OptionsError::CommaInIdentity(USER.to_owned()));
+        let list = || vec!["bob".to_owned(), USER.to_owned()];
+        assert_eq!(refused(&|o| o.auto_approved_csr_identities = list()), split);
+        assert_eq!(refused(&|o| o.auto_approved_arn_patterns = list()), split);
+        assert_eq!(refused(&|o| o.auto_approved_grpc_identities = list()), split);
+        let said = |registration: Value| values(json!({"registrationConfiguration": registration}));
+        assert_eq!(refused(&|o| o.values = said(json!({"autoApproveUsers": list()}))), split);
+        let driver = json!({"authType": "csr", "csr": {"autoApprovedIdentities": list()}});
+        assert_eq!(refused(&|o| o.values = said(json!({"registrationDrivers": [driver]}))), split);
+        assert_eq!(refused(&|o| o.auto_approved_csr_identities = vec!["bob".to_owned()]), None);
+    }
+
+    #[test]
     fn the_usual_arn_of_a_hub_is_below_what_it_has_and_what_values_say() {
         const OTHER: &str = "arn:aws:eks:us-west-2:111111111111:cluster/hub";
         let usual = |o: &mut Options| o.usual_hub_arn = Some("usual".to_owned());
