@@ -1,12 +1,14 @@
 //! From words to a binary.
 
+use std::collections::BTreeMap;
 use std::env::ArgsOs;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::nearest::nearest;
-use crate::output::{USAGE, fail, show};
-use crate::siblings::become_it;
+use crate::output::{USAGE, fail, plain, show};
+use crate::siblings::{Origin, become_it};
 use crate::verbs::VERBS;
 use crate::{completion, siblings, version};
 
@@ -60,7 +62,11 @@ fn asking_for_help(words: &[OsString]) -> Vec<OsString> {
 }
 
 fn help() -> String {
-    let found = siblings::all();
+    help_of(&siblings::all())
+}
+
+/// The help where there are these binaries.
+fn help_of(found: &BTreeMap<String, Vec<(PathBuf, Origin)>>) -> String {
     let width = found.keys().map(String::len).max().unwrap_or_default().max("completion".len());
     let mut text =
         "Register Kubernetes clusters to an Open Cluster Management hub\n\nUsage: kubectl ocm VERB [FLAGS]\n\nVerbs:\n"
@@ -71,7 +77,7 @@ fn help() -> String {
     text += &format!("  {:width$}  {}\n", "completion", completion::ABOUT);
     text += &format!("  {:width$}  Show the version of every binary\n", "version");
     for (verb, binaries) in found.iter().filter(|(verb, _)| !VERBS.iter().any(|(known, _)| known == verb)) {
-        let shown = binaries.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
+        let shown = binaries.first().map(|(path, _)| plain(&path.to_string_lossy())).unwrap_or_default();
         text += &format!("  {verb:width$}  {shown}\n");
     }
     text += "\nTo begin with: install a hub, create a token there, join a cluster with it, accept the cluster:\n";
@@ -98,6 +104,13 @@ fn unknown(verb: &str) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_is_sent_nothing_of_a_folder_that_it_obeys() {
+        let binary = PathBuf::from("/a\u{1b}[2J\u{202e}/kubectl-ocm-x");
+        let text = help_of(&BTreeMap::from([("x".to_owned(), vec![(binary, Origin::Path)])]));
+        assert!(text.contains(r"/a\u{1b}[2J\u{202e}/kubectl-ocm-x"), "{text}");
+    }
 
     #[test]
     fn help_is_about_the_subcommand_that_is_named() {

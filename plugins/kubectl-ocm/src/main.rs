@@ -10,6 +10,7 @@ mod siblings;
 mod stamp;
 mod verbs;
 mod version;
+mod visible;
 
 fn main() -> ExitCode {
     dispatch::main(std::env::args_os())

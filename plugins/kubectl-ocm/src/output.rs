@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use crate::visible::is_visible;
+
 /// The documented exit codes that the dispatcher itself uses.
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
@@ -18,9 +20,14 @@ pub(crate) fn show(text: &str) -> ExitCode {
     }
 }
 
+/// Text in which a terminal finds nothing but characters to show.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().flat_map(|c| if is_visible(c) { vec![c] } else { c.escape_default().collect() }).collect()
+}
+
 /// Writes an error in the suite's form.
 pub(crate) fn fail(code: u8, message: &str, hint: &str) -> ExitCode {
     // There is nobody left to tell when stderr is gone.
-    let _ = writeln!(io::stderr(), "error: {message}\n  hint: {hint}");
+    let _ = writeln!(io::stderr(), "error: {}\n  hint: {}", plain(message), plain(hint));
     ExitCode::from(code)
 }

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use crate::output::{USAGE, fail, show};
+use crate::output::{USAGE, fail, plain, show};
 use crate::siblings::{self, Origin};
+use crate::visible::is_visible;
 use crate::{stamp, verbs};
 
 /// One binary that answers to a verb.
@@ -91,11 +92,6 @@ fn as_table(rows: &[Row]) -> String {
     text
 }
 
-/// Text in which a terminal finds nothing but characters to show.
-fn plain(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
-}
-
 fn as_json(rows: &[Row]) -> String {
     let rows: Vec<String> = rows
         .iter()
@@ -110,15 +106,16 @@ fn as_json(rows: &[Row]) -> String {
     format!("{{\n  \"binaries\": [\n{}\n  ]\n}}\n", rows.join(",\n"))
 }
 
-/// A JSON string (RFC 8259 section 7).
+/// A JSON string (RFC 8259 section 7) in which every character can be seen.
 fn quoted(text: &str) -> String {
+    let escape = |c: char| c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect();
     let inner: String = text
         .chars()
         .map(|c| match c {
             '"' => "\\\"".to_owned(),
             '\\' => "\\\\".to_owned(),
-            c if c.is_control() => format!("\\u{:04x}", c as u32),
-            c => c.to_string(),
+            c if is_visible(c) => c.to_string(),
+            c => escape(c),
         })
         .collect();
     format!("\"{inner}\"")
@@ -135,11 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_sent_no_control_characters() {
-        let row = Row { verb: "x".into(), version: "1\u{1b}]0;y\u{7}".into(), path: "/a\u{9b}2J".into(), note: "" };
+    fn a_terminal_is_sent_nothing_that_it_obeys_or_hides() {
+        let path = "/a\u{9b}2J\u{202e}\u{e0041}ü".into();
+        let row = Row { verb: "x".into(), version: "1\u{1b}]0;y\u{7}".into(), path, note: "" };
         let (table, json) = (as_table(std::slice::from_ref(&row)), as_json(&[row]));
-        assert!(table.contains(r"1\u{1b}]0;y\u{7}   /a\u{9b}2J"), "{table}");
-        assert!(json.contains(r"1\u001b]0;y\u0007") && json.contains(r"/a\u009b2J"), "{json}");
-        assert!(!(table + &json).chars().any(|c| c.is_control() && c != '\n'));
+        assert!(table.contains(r"1\u{1b}]0;y\u{7}   /a\u{9b}2J\u{202e}\u{e0041}ü"), "{table}");
+        assert!(json.contains(r"1\u001b]0;y\u0007") && json.contains(r"/a\u009b2J\u202e\udb40\udc41ü"), "{json}");
+        assert!((table + &json).chars().all(|c| is_visible(c) || c == '\n'));
     }
 }

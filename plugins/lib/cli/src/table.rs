@@ -1,7 +1,7 @@
 //! Tables as kubectl prints them: capital headings, columns by spaces, no lines.
 
 use comfy_table::{ContentArrangement, presets};
-use ocm_core::shell::is_visible;
+use ocm_core::is_visible;
 
 /// Rows under headings.
 pub struct Table {

@@ -1,13 +1,6 @@
 //! Words of command lines that people paste into a shell.
 
-/// Whether the standard library leaves the character as it is within a text: it can be seen, or belongs to the one before
-/// it as accents do.
-pub fn is_visible(c: char) -> bool {
-    if c.is_ascii() {
-        return !c.is_ascii_control();
-    }
-    String::from_iter(['a', c]).escape_debug().nth(1) == Some(c)
-}
+use crate::is_visible;
 
 /// Quotes a word for a shell if it needs that. One with characters that cannot be seen, which no terminal would be shown as
 /// they are, is written with escapes, `$'…'`: what is pasted is what is meant. A shell that knows no such escapes reads one
