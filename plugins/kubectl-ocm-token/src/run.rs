@@ -128,9 +128,7 @@ async fn revoke(args: RevokeArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Fai
                 }
                 view::revoked(&ui, &name, dry_run, output.output);
             }
-            Ok(Revoked::Absent) => ui.tell(Event::warning(
-                "the hub has no such bootstrap token for clusters: it was revoked before, or mistyped",
-            )),
+            Ok(Revoked::Absent) => ui.tell(view::absent(id)),
             Err(_) => {}
         }
         rows.push((name, revoked));

@@ -140,6 +140,11 @@ pub(crate) fn revoked(ui: &Ui, reference: &str, dry_run: DryRun, format: Format)
     ended(ui, reference, "revoked", dry_run, format);
 }
 
+/// That this bootstrap token is not there; several may have been named.
+pub(crate) fn absent(id: &str) -> Event {
+    Event::warning(format!("the hub has no bootstrap token {id} for clusters: it was revoked before, or mistyped"))
+}
+
 /// The line for the service account.
 pub(crate) fn account(ui: &Ui, dry_run: DryRun, format: Format) {
     ended(ui, ACCOUNT, "recreated", dry_run, format);
@@ -181,5 +186,16 @@ pub(crate) fn finish_revoking(
     match Failure::of_several(total, failed, sentence) {
         Some(failure) => Err(failure),
         None => Ok(if absent { Exit::Failed } else { Exit::Ok }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_tokens_the_one_that_is_not_there_is_named() {
+        let Event::Warning(told) = absent("def456") else { panic!("a warning") };
+        assert!(told.starts_with("the hub has no bootstrap token def456 for clusters: "), "{told}");
     }
 }
