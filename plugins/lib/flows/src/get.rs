@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ListParams, PartialObjectMeta};
 use kube::runtime::watcher;
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
@@ -18,6 +18,7 @@ use ocm_core::phase::{Standing, standing};
 use ocm_core::shell::shell;
 use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::registry::{self, OfHub, REQUESTS_PAGE, noted, noted_of};
@@ -127,7 +128,8 @@ pub async fn clusters(hub: &Cluster, names: &[String], selector: Option<&str>) -
     };
     let is = |object: &ManagedCluster, name: &String| object.metadata.name.as_ref() == Some(name);
     if let Some(unknown) = names.iter().find(|name| !objects.iter().any(|object| is(object, name))) {
-        return Err(unknown_name::<ManagedCluster>(hub, "managed cluster", unknown).await);
+        let all = [Api::<ManagedCluster>::all(hub.client.clone())];
+        return Err(unknown_among(hub, &all, selector, "managed cluster", unknown).await);
     }
     // A name that was typed twice is one row.
     objects.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
@@ -163,14 +165,33 @@ pub async fn look_at_names(hub: &Cluster, rows: &mut [ClusterRow]) -> Result<Opt
     Ok(unread)
 }
 
-/// Only now, that a name is unknown, are all names worth reading.
+/// That the hub has no object of this name, with the name that was probably meant.
 pub(crate) async fn unknown_name<K: OfHub>(hub: &Cluster, what: &str, unknown: &str) -> Failure {
+    unknown_among::<K>(hub, &[Api::all(hub.client.clone())], None, what, unknown).await
+}
+
+/// The same of objects of a kind that may be of some namespaces, and may have to match a selector. Only now, that a name is
+/// unknown, are all names worth reading.
+pub(crate) async fn unknown_among<K>(
+    hub: &Cluster,
+    apis: &[Api<K>],
+    selector: Option<&str>,
+    what: &str,
+    unknown: &str,
+) -> Failure
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
     let failure = Failure::new(Reason::NotFound, format!("the hub has no {what} {unknown:?}"));
-    let api: Api<K> = Api::all(hub.client.clone());
-    // Who may read one object may still not list all: then there is no suggestion.
-    let names =
-        registry::pages_of_metadata(hub, &api, ListParams::default(), "list names", |object| object.metadata.name);
-    let Ok(names) = names.await else { return failure };
+    let mut names = BTreeSet::new();
+    for api in apis {
+        let named = |object: PartialObjectMeta<K>| object.metadata.name;
+        // Who may read one object may still not list all: then there is no suggestion.
+        match registry::pages_of_metadata(hub, api, listed(&[], selector), "list names", named).await {
+            Ok(found) => names.extend(found),
+            Err(_) => return failure,
+        }
+    }
     match ocm_core::nearest(unknown, names.iter().map(String::as_str)) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure,
@@ -248,10 +269,30 @@ pub(crate) fn watched(names: &[String], selector: Option<&str>) -> watcher::Conf
     if let Some(selector) = selector {
         config = config.labels(selector);
     }
-    if let [name] = names {
-        config = config.fields(&format!("metadata.name={name}"));
+    if let Some(field) = single(names) {
+        config = config.fields(&field);
     }
     config
+}
+
+/// What is listed, by the same.
+pub(crate) fn listed(names: &[String], selector: Option<&str>) -> ListParams {
+    let mut params = ListParams::default();
+    if let Some(selector) = selector {
+        params = params.labels(selector);
+    }
+    if let Some(field) = single(names) {
+        params = params.fields(&field);
+    }
+    params
+}
+
+/// The selector of fields that finds the only one of these names. Of a name that no object can have, it would ask for more.
+fn single(names: &[String]) -> Option<String> {
+    match names {
+        [name] if registry::is_plain(name) => Some(format!("metadata.name={name}")),
+        _ => None,
+    }
 }
 
 /// Whether a change is about one of these names; none means all.

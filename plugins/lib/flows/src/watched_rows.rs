@@ -64,10 +64,11 @@ impl<K> Heard<K> {
     }
 }
 
-/// Follows the objects of rows, and all of another kind, each of which is about the object that `about` names. `read` reads what
-/// the hub holds, once for changes that come together. Rows of other names than these are left out; none means all.
+/// Follows the objects of rows, and those `others` of another kind, each of which is about the object that `about` names. `read`
+/// reads what the hub holds, once for changes that come together. Rows of other names than these are left out; none means all.
 pub(crate) fn watch_rows<R: Row, B: Watched>(
     hub: &Cluster,
+    others: watcher::Config,
     names: Vec<String>,
     selector: Option<&str>,
     about: fn(&B) -> String,
@@ -75,7 +76,7 @@ pub(crate) fn watch_rows<R: Row, B: Watched>(
 ) -> impl Stream<Item = Result<Changed<R>, Failure>> {
     let objects = changes(hub, watched(&names, selector), |object: R::Object| object, Clone::clone);
     let objects = objects.map(|change| change.map(|change| Heard::Object(Box::new(change))));
-    let others = changes(hub, watcher::Config::default(), |other: B| other, Clone::clone);
+    let others = changes(hub, others, |other: B| other, Clone::clone);
     let others = others.filter_map(move |change| {
         ready(match change {
             Ok(Changed::Now(other) | Changed::Gone(other)) => Some(Ok(Heard::About(about(&other)))),

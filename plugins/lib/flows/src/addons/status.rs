@@ -12,7 +12,7 @@ use ocm_kube::{Cluster, access};
 
 use super::definitions;
 use crate::cluster_sets::decisions;
-use crate::deliveries::{DeliveryRow, Wanted, deliveries};
+use crate::deliveries::{DeliveryRow, Wanted, those_there};
 
 /// What is known about an add-on.
 #[derive(Debug)]
@@ -40,15 +40,14 @@ pub struct AddOnStatus {
 /// # Errors
 /// [`Reason::NotFound`] for an add-on that nothing on the hub defines; the failure of a request.
 pub async fn status(hub: &Cluster, name: &str, clusters: &[String]) -> Result<AddOnStatus, Failure> {
-    let wanted = Wanted { clusters: clusters.to_vec(), ..Wanted::default() };
-    let names = [name.to_owned()];
-    let (found, addons) = futures::join!(definitions(hub, &names), deliveries::<ManagedClusterAddOn>(hub, &wanted));
+    let wanted = Wanted { clusters: clusters.to_vec(), names: vec![name.to_owned()], selector: None };
+    let (found, addons) =
+        futures::join!(definitions(hub, &wanted.names), those_there::<ManagedClusterAddOn>(hub, &wanted));
     let Some(definition) = found?.into_iter().find_map(|(_, definition)| definition) else {
         return Err(Failure::new(Reason::NotFound, format!("the hub has no ClusterManagementAddOn {name:?}"))
             .hint(Remedy::SeeAddOns));
     };
-    let mut addons = addons?;
-    addons.retain(|row| row.name() == name);
+    let addons = addons?;
     let (decisions, unread) = decided(hub, &placements(&definition)).await?;
     let selected = decided_for(&decisions);
     let (mut told, mut left) = (Vec::new(), Vec::new());

@@ -15,7 +15,7 @@ use ocm_kube::Cluster;
 
 use super::installed::{Installed, installed};
 use super::tunnel::Tunnel;
-use crate::deliveries::{Wanted, deliveries};
+use crate::deliveries::{Wanted, those_there};
 use crate::get::unknown_name;
 use crate::{registry, workload};
 
@@ -70,16 +70,15 @@ pub async fn health(hub: &Cluster, names: &[String], probe: bool, narrator: &dyn
     narrator.tell(Event::now(format!("looking at add-on {ADDON} ({})", hub.label())));
     let Installed { definition, servers } = installed(hub).await?;
     let clusters = clusters(hub, names).await?;
-    let wanted = Wanted { clusters: names.to_vec(), ..Wanted::default() };
+    let wanted = Wanted { clusters: names.to_vec(), names: vec![ADDON.to_owned()], selector: None };
     let (addons, pods, deployment) = futures::join!(
-        deliveries::<ManagedClusterAddOn>(hub, &wanted),
+        those_there::<ManagedClusterAddOn>(hub, &wanted),
         proxy_servers(hub, &servers.namespace),
         workload::deployment(hub, &servers.namespace, ADDON),
     );
     let (pods, deployment) = (pods?, deployment?);
-    let of_addon = addons?.into_iter().filter(|row| row.name() == ADDON);
     let addons: BTreeMap<String, ManagedClusterAddOn> =
-        of_addon.map(|row| (row.cluster().to_owned(), row.object)).collect();
+        addons?.into_iter().map(|row| (row.cluster().to_owned(), row.object)).collect();
     let none_is_ready = || pods.ready.is_empty().then(|| "no pod is ready".to_owned());
     let why = deployment.because().or_else(|| servers.why.clone()).or_else(none_is_ready);
     let with_addon: Vec<&str> = clusters.iter().map(name_of).filter(|name| addons.contains_key(*name)).collect();

@@ -3,6 +3,7 @@
 use futures::Stream;
 use jiff::Timestamp;
 use kube::api::ListParams;
+use kube::runtime::watcher;
 use ocm_api::{ManagedClusterSet, ManagedClusterSetBinding};
 use ocm_core::cluster_sets::{Facts, selector_of};
 use ocm_core::{Failure, Reason, nearest};
@@ -91,7 +92,7 @@ pub fn watch_cluster_sets(
     names: Vec<String>,
     selector: Option<&str>,
 ) -> impl Stream<Item = Result<Changed<SetRow>, Failure>> {
-    watch_rows(hub, names, selector, set_of, facts)
+    watch_rows(hub, watcher::Config::default(), names, selector, set_of, facts)
 }
 
 /// The set that a binding is of.

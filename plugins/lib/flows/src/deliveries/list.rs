@@ -5,15 +5,14 @@ use std::collections::BTreeSet;
 use futures::{Stream, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::Api;
-use kube::api::ListParams;
 use kube::core::NamespaceResourceScope;
 use ocm_api::{ManagedCluster, ManagedClusterAddOn, ManifestWork};
-use ocm_core::{Failure, Reason, delivery, nearest};
+use ocm_core::{Failure, Reason, delivery};
 use ocm_kube::Cluster;
 use serde::de::DeserializeOwned;
 
 use crate::cluster_sets::scoped;
-use crate::get::{unknown_name, watched};
+use crate::get::{listed, unknown_among, unknown_name, watched};
 use crate::observe::registration::not_a_hub;
 use crate::registry;
 use crate::watch::{Changed, changes_in, together};
@@ -110,17 +109,23 @@ impl Wanted {
 /// # Errors
 /// When the hub cannot be read, is none, or does not know a name of a cluster or of one of them.
 pub async fn deliveries<K: Delivery>(hub: &Cluster, wanted: &Wanted) -> Result<Vec<DeliveryRow<K>>, Failure> {
-    let params = || {
-        let all = ListParams::default();
-        wanted.selector.iter().fold(all, |params, selector| params.labels(selector))
-    };
+    let rows = those_there(hub, wanted).await?;
+    match wanted.names.iter().find(|name| !rows.iter().any(|row: &DeliveryRow<K>| row.name() == **name)) {
+        Some(unknown) => {
+            Err(unknown_among(hub, &apis::<K>(hub, wanted), wanted.selector.as_deref(), K::WHAT, unknown).await)
+        }
+        None => Ok(rows),
+    }
+}
+
+/// Those that are wanted and there, by cluster and name.
+///
+/// # Errors
+/// When the hub cannot be read, is none, or does not know a name of a cluster.
+pub(crate) async fn those_there<K: Delivery>(hub: &Cluster, wanted: &Wanted) -> Result<Vec<DeliveryRow<K>>, Failure> {
     let listing = format!("list {}s", K::WHAT);
-    let apis: Vec<Api<K>> = match wanted.clusters.as_slice() {
-        [] => vec![Api::all(hub.client.clone())],
-        some => some.iter().map(|cluster| Api::namespaced(hub.client.clone(), cluster)).collect(),
-    };
-    let found = futures::stream::iter(&apis)
-        .map(|api| registry::all(hub, api, params(), &listing))
+    let found = futures::stream::iter(&apis(hub, wanted))
+        .map(|api| registry::all(hub, api, listed(&wanted.names, wanted.selector.as_deref()), &listing))
         .buffered(AT_ONCE)
         .try_concat()
         .await;
@@ -132,15 +137,18 @@ pub async fn deliveries<K: Delivery>(hub: &Cluster, wanted: &Wanted) -> Result<V
     if let Some(unknown) = unknown_cluster(hub, &wanted.clusters, &rows).await? {
         return Err(unknown_name::<ManagedCluster>(hub, "managed cluster", &unknown).await);
     }
-    if let Some(unknown) = wanted.names.iter().find(|name| !rows.iter().any(|row| row.name() == **name)) {
-        let failure = Failure::new(Reason::NotFound, format!("the hub has no {} {unknown:?}", K::WHAT));
-        let near = nearest(unknown, rows.iter().map(DeliveryRow::name)).map(|near| format!("did you mean {near}?"));
-        return Err(near.into_iter().fold(failure, Failure::hint));
-    }
     rows.retain(|row| wanted.is(row.cluster(), row.name()));
     rows.sort_by(|left, right| (left.cluster(), left.name()).cmp(&(right.cluster(), right.name())));
     rows.dedup_by(|left, right| (left.cluster(), left.name()) == (right.cluster(), right.name()));
     Ok(rows)
+}
+
+/// Where they are.
+fn apis<K: Delivery>(hub: &Cluster, wanted: &Wanted) -> Vec<Api<K>> {
+    match wanted.clusters.as_slice() {
+        [] => vec![Api::all(hub.client.clone())],
+        some => some.iter().map(|cluster| Api::namespaced(hub.client.clone(), cluster)).collect(),
+    }
 }
 
 /// The first of these clusters of which nothing was found, since the hub does not have it. Who may not read clusters is not
@@ -180,4 +188,60 @@ pub fn watch_deliveries<K: Delivery>(
             Changed::Listed | Changed::Lost(_) | Changed::Back => true,
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::accept::test_hub::{Asked, hub};
+
+    /// A hub with one work of each of these names, each on a cluster of its own, and what it was asked.
+    async fn asked_for(wanted: Wanted) -> (Result<Vec<String>, Failure>, Vec<Asked>) {
+        let (hub, asked) = hub(|asked| {
+            let metadata = |name: &str| json!({"name": name, "namespace": format!("of-{name}")});
+            let is_wanted = |name: &&&str| match asked.line.split_once("metadata.name%3D") {
+                Some((_, field)) => field.split('&').next() == Some(**name),
+                None => true,
+            };
+            let items: Vec<Value> = ["agent", "other"]
+                .iter()
+                .filter(is_wanted)
+                .map(|name| json!({"metadata": metadata(name), "spec": {"workload": {"manifests": []}}}))
+                .collect();
+            (200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+        });
+        let found = deliveries::<ManifestWork>(&hub, &wanted).await;
+        let asked = asked.lock().unwrap().clone();
+        assert!(asked.iter().all(|asked| asked.body.is_empty() && asked.line.starts_with("GET ")), "{asked:#?}");
+        (found.map(|rows| rows.iter().map(|row| row.name().to_owned()).collect()), asked)
+    }
+
+    fn named(names: &[&str]) -> Wanted {
+        Wanted { names: names.iter().map(|name| (*name).to_owned()).collect(), ..Wanted::default() }
+    }
+
+    #[tokio::test]
+    async fn one_name_is_not_looked_for_in_a_list_of_all() {
+        let (found, asked) = asked_for(named(&["agent"])).await;
+        assert_eq!(found.unwrap(), ["agent"]);
+        assert!(asked.len() == 1 && asked[0].line.contains("fieldSelector=metadata.name%3Dagent"), "{asked:#?}");
+        let (found, asked) = asked_for(Wanted::default()).await;
+        assert_eq!((found.unwrap().len(), asked.len()), (2, 1));
+        let (found, _) = asked_for(named(&["other", "agent"])).await;
+        assert_eq!(found.unwrap(), ["agent", "other"]);
+    }
+
+    #[tokio::test]
+    async fn what_was_probably_meant_is_told() {
+        let (found, asked) = asked_for(named(&["agnt"])).await;
+        let failure = found.unwrap_err();
+        assert_eq!(failure.to_string(), "the hub has no work \"agnt\"");
+        assert_eq!(failure.hints, ["did you mean agent?"]);
+        assert_eq!(asked.len(), 2, "{asked:#?}");
+        // A comma would select by another field, too.
+        let (found, asked) = asked_for(named(&["agent,metadata.namespace=x"])).await;
+        assert!(found.is_err() && !asked[0].line.contains("fieldSelector"), "{asked:#?}");
+    }
 }

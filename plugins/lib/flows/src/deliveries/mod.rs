@@ -6,6 +6,7 @@ mod send;
 mod targets;
 mod there;
 
+pub(crate) use list::those_there;
 pub use list::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
 pub use removal::{Removing, ToDelete, check_rights_to_remove, look, refuse, remove_all};
 pub(crate) use send::{look_first, send};

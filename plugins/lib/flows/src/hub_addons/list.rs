@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use futures::Stream;
 use jiff::Timestamp;
 use kube::Api;
-use kube::api::ListParams;
 use ocm_api::conditions::{TRUE, managed_cluster_add_on};
 use ocm_api::{ClusterManagementAddOn, ManagedClusterAddOn};
-use ocm_core::{Failure, Reason, delivery, nearest};
+use ocm_core::{Failure, Reason, delivery};
 use ocm_kube::Cluster;
 
+use crate::get::{listed, unknown_among, watched};
 use crate::observe::registration::not_a_hub;
 use crate::registry;
 use crate::watch::Changed;
@@ -62,10 +62,10 @@ impl HubAddOnRow {
     }
 }
 
-/// Reads which clusters have which add-ons.
-async fn clusters(hub: &Cluster) -> Result<Clusters, Failure> {
+/// Reads which clusters have which add-ons: these, or all if none is named.
+async fn clusters(hub: &Cluster, names: &[String]) -> Result<Clusters, Failure> {
     let api: Api<ManagedClusterAddOn> = Api::all(hub.client.clone());
-    let all = registry::all(hub, &api, ListParams::default(), "list add-ons of clusters").await;
+    let all = registry::all(hub, &api, listed(names, None), "list add-ons of clusters").await;
     let mut found = Clusters::new();
     for addon in all.map_err(|failure| no_hub(hub, failure))? {
         let conditions = addon.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
@@ -93,15 +93,12 @@ fn name_of(addon: &ManagedClusterAddOn) -> String {
 /// When the hub cannot be read, is none, or does not know a name.
 pub async fn hub_addons(hub: &Cluster, names: &[String], selector: Option<&str>) -> Result<Vec<HubAddOnRow>, Failure> {
     let api: Api<ClusterManagementAddOn> = Api::all(hub.client.clone());
-    let params = selector.iter().fold(ListParams::default(), |params, selector| params.labels(selector));
-    let (defined, clusters) =
-        futures::join!(registry::all(hub, &api, params, "list the add-ons of the hub"), clusters(hub));
+    let defined = registry::all(hub, &api, listed(names, selector), "list the add-ons of the hub");
+    let (defined, clusters) = futures::join!(defined, clusters(hub, names));
     let (defined, clusters) = (defined.map_err(|failure| no_hub(hub, failure))?, clusters?);
     let mut rows: Vec<HubAddOnRow> = defined.into_iter().map(|object| HubAddOnRow::of(object, &clusters)).collect();
     if let Some(unknown) = names.iter().find(|name| !rows.iter().any(|row| row.name() == **name)) {
-        let failure = Failure::new(Reason::NotFound, format!("the hub has no ClusterManagementAddOn {unknown:?}"));
-        let near = nearest(unknown, rows.iter().map(HubAddOnRow::name)).map(|near| format!("did you mean {near}?"));
-        return Err(near.into_iter().fold(failure, Failure::hint));
+        return Err(unknown_among(hub, &[api], selector, "ClusterManagementAddOn", unknown).await);
     }
     rows.retain(|row| names.is_empty() || names.iter().any(|name| name == row.name()));
     rows.sort_by(|left, right| left.name().cmp(right.name()));
@@ -114,7 +111,9 @@ pub fn watch_hub_addons(
     names: Vec<String>,
     selector: Option<&str>,
 ) -> impl Stream<Item = Result<Changed<HubAddOnRow>, Failure>> {
-    watch_rows(hub, names, selector, name_of, clusters)
+    let named = names.clone();
+    let read = async move |hub: &Cluster| clusters(hub, &named).await;
+    watch_rows(hub, watched(&names, None), names, selector, name_of, read)
 }
 
 #[cfg(test)]
@@ -122,6 +121,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::accept::test_hub::hub;
 
     #[test]
     fn a_row_counts_the_clusters_of_its_own_add_on() {
@@ -139,5 +139,21 @@ mod tests {
         assert_eq!((hello.enabled.as_slice(), hello.available), (["c1".to_owned(), "c2".to_owned()].as_slice(), 1));
         let nowhere = row("nowhere");
         assert_eq!((nowhere.enabled.len(), nowhere.available), (0, 0));
+    }
+    #[tokio::test]
+    async fn one_name_is_not_looked_for_in_lists_of_all() {
+        let (hub, asked) = hub(|asked| {
+            let is_meant = asked.line.contains("metadata.name%3Dhello");
+            let item = json!({"metadata": {"name": "hello", "namespace": "c1"}, "spec": {}});
+            let items = if is_meant { vec![item] } else { Vec::new() };
+            (200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+        });
+        let rows = hub_addons(&hub, &["hello".to_owned()], None).await.unwrap();
+        assert_eq!((rows.len(), rows[0].enabled.as_slice()), (1, ["c1".to_owned()].as_slice()));
+        let asked = asked.lock().unwrap();
+        assert!(
+            asked.len() == 2 && asked.iter().all(|asked| asked.line.contains("metadata.name%3Dhello")),
+            "{asked:#?}"
+        );
     }
 }
