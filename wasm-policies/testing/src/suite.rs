@@ -3,6 +3,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use ocm_core::yaml;
 use ocm_policy_abi::{Manifest, Operation, Request, Requester};
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{evidence, obligation};
@@ -135,8 +136,8 @@ impl Suite {
     ///
     /// # Errors
     /// Names the line, the case, and what to write instead.
-    pub fn read(yaml: &str) -> Result<Self, Bad> {
-        let file: File = serde_saphyr::from_str(yaml).map_err(|error| {
+    pub fn read(text: &str) -> Result<Self, Bad> {
+        let file: File = serde_saphyr::from_str_with_options(text, yaml::options()).map_err(|error| {
             let line = error.location().map(|location| location.line());
             Bad { line, case: None, wrong: first_line(&error) }
         })?;
@@ -373,8 +374,8 @@ cases:
       reasons: [NamePrefix]
 ";
 
-    fn bad(yaml: &str) -> String {
-        Suite::read(yaml).unwrap_err().to_string()
+    fn bad(text: &str) -> String {
+        Suite::read(text).unwrap_err().to_string()
     }
 
     #[test]
@@ -393,6 +394,20 @@ cases:
         assert_eq!((request.now, request.requester.groups.len()), (NOW, 0), "null takes away");
         let table = request.evidence.get("known").unwrap();
         assert!(table.complete && table.rows[0].name == "a");
+    }
+
+    /// What `policy run` reads of the same text.
+    #[test]
+    fn values_are_those_that_a_request_in_a_file_has() {
+        let object = "{mode: 0644, on: y, name: 'on', version: 1.20, size: 1e3}";
+        let case = format!(
+            "cases: [{{name: on, request: {{operation: create, object: {object}}}, expect: {{verdict: allow}}}}]"
+        );
+        let suite = Suite::read(&case).unwrap();
+        let request = suite.cases[0].request().unwrap();
+        let read: Value = yaml::from_str(object).unwrap();
+        assert_eq!(serde_json::to_value(&request.object).unwrap(), read);
+        assert_eq!((&read["mode"], suite.cases[0].name.as_str()), (&json!(420), "on"));
     }
 
     #[test]

@@ -157,7 +157,8 @@ pub fn documents<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, Error> {
     all.into_iter().map(|document| Node::of(document, text).to()).collect()
 }
 
-fn options() -> serde_saphyr::Options {
+/// How every document that people write is read, for types that are read by the library itself: they need [`Spanned`].
+pub fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         // kubectl reads YAML 1.1: `y` and `on` are booleans, and a number that begins with 0 is octal.
         legacy_octal_numbers: true,
