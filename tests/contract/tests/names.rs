@@ -1,4 +1,4 @@
-//! The names that upstream's API module defines, against its source.
+//! The names that upstream's API module defines, and those that a policy of ours does, against their sources.
 //!
 //! Names that only the operators and agents define are not here: the end-to-end tests meet them.
 
@@ -6,12 +6,16 @@
 
 mod upstream;
 
+use std::fs;
+
+use cli_tests::root;
 use ocm_api::conditions::{
     cluster_manager, klusterlet, managed_cluster, managed_cluster_add_on, managed_cluster_set,
     managed_cluster_set_binding, manifest_work, placement,
 };
 use ocm_api::names::{annotations, finalizers, labels, signers, taints};
 use ocm_api::operator::KlusterletMode;
+use ocm_core::explanation::{APPROVALS_MISSING, APPROVALS_UNPROVED};
 
 #[test]
 fn names_are_in_upstream_source() {
@@ -150,4 +154,14 @@ fn klusterlet_modes_are_in_upstream_source() {
         .filter_map(|line| line.split('"').nth(1))
         .collect();
     assert_eq!(modes, KlusterletMode::KNOWN);
+}
+
+/// A policy is compiled on its own: commands know its codes as words.
+#[test]
+fn codes_of_the_policy_that_counts_approvals_are_in_its_source() {
+    let source = fs::read_to_string(root().join("wasm-policies/policies/approvals/src/lib.rs")).unwrap();
+    for code in [APPROVALS_MISSING, APPROVALS_UNPROVED] {
+        assert!(source.contains(&format!(".gives({code:?}, ")), "the manifest has no code {code}");
+        assert!(source.contains(&format!("hold({code:?}, ")), "the policy does not give {code}");
+    }
 }

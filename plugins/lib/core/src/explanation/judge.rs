@@ -15,9 +15,10 @@ use crate::csr::State;
 use crate::phase::{Phase, Standing, standing};
 use crate::{Failure, Hint, Reason, Remedy};
 
-/// The codes of the policy `approvals` that tell what a person can do.
-const APPROVALS_MISSING: &str = "ApprovalsMissing";
-const APPROVALS_UNPROVED: &str = "ApprovalsUnproved";
+/// The code by which the policy `approvals` says that people have to approve.
+pub const APPROVALS_MISSING: &str = "ApprovalsMissing";
+/// The code by which it says that the hub does not prove who has approved.
+pub const APPROVALS_UNPROVED: &str = "ApprovalsUnproved";
 /// So many policies are worth a look of their own.
 const LOOKS: usize = 3;
 

@@ -20,7 +20,7 @@ mod opinions;
 pub use approvals::{Counted, GivenApproval};
 pub use facts::Facts;
 pub use finding::Finding;
-pub use judge::{Asking, Explanation, Keys, Unread, explain};
+pub use judge::{APPROVALS_MISSING, APPROVALS_UNPROVED, Asking, Explanation, Keys, Unread, explain};
 pub use opinions::{Doubt, InForce, Opinion, Unasked};
 
 #[cfg(test)]
