@@ -124,21 +124,58 @@ fn names_a_flag(text: &str) -> bool {
     })
 }
 
-#[test]
-fn libraries_name_no_flag() {
+/// Libraries of which what would help is a value, which `ocm-cli` and the binaries word.
+const COMMANDLESS: &[&str] =
+    &["plugins/lib/core", "plugins/lib/flows", "plugins/lib/kube", "plugins/lib/net", "plugins/lib/rules"];
+
+/// Files that name commands, and why.
+const COMMANDS: &[(&str, &str)] = &[
+    ("plugins/lib/core/src/fleet", "hints say what to write into the file, and what to type in its place"),
+    ("plugins/lib/core/src/hub_addon/guard.rs", "a refusal says which command does what an object would"),
+    ("plugins/lib/core/src/install/images.rs", "notes of a plan are sentences"),
+    ("plugins/lib/core/src/join/asking.rs", "what is waited for is a sentence"),
+    ("plugins/lib/core/src/join/progress.rs", "what is waited for is a sentence"),
+    ("plugins/lib/core/src/join_command.rs", "it is the join command"),
+    ("plugins/lib/core/src/phase.rs", "where a cluster stands is a sentence"),
+    ("plugins/lib/flows/src/accept/carry_out.rs", "it is written into a condition of the request"),
+    ("plugins/lib/flows/src/join/fallback.rs", "notes and warnings are sentences"),
+    ("plugins/lib/flows/src/join/reach.rs", "a hint names the line that token and address come from"),
+    ("plugins/lib/flows/src/join/registered.rs", "warnings are sentences"),
+    ("plugins/lib/flows/src/leave/unjoin/operator.rs", "notes are sentences"),
+];
+
+/// Whether a command of the suite stands in a text.
+fn names_a_command(text: &str) -> bool {
+    text.contains("kubectl ocm ")
+}
+
+/// The strings of libraries that name something, but for files that are excepted, of which each has to need it.
+fn named_in(libraries: &[&str], exceptions: &[(&'static str, &str)], is_named: fn(&str) -> bool) -> Vec<String> {
     let (mut wrong, mut excepted) = (Vec::new(), BTreeSet::new());
-    for library in FLAGLESS {
+    for library in libraries {
         for (file, text) in sources(&format!("{library}/src")) {
-            let named = strings(&file, &text).into_iter().filter(|text| names_a_flag(text));
-            match FLAGS.iter().find(|(known, _)| file.starts_with(known)) {
+            let named = strings(&file, &text).into_iter().filter(|text| is_named(text));
+            match exceptions.iter().find(|(known, _)| file.starts_with(known)) {
                 Some((known, _)) => excepted.extend(named.map(|_| *known)),
                 None => wrong.extend(named.map(|text| format!("{file}: {text:?}"))),
             }
         }
     }
-    assert!(wrong.is_empty(), "the binary that reads a flag is the one that names it: {wrong:#?}");
-    let exceptions: BTreeSet<&str> = FLAGS.iter().map(|(known, _)| *known).collect();
+    let exceptions: BTreeSet<&str> = exceptions.iter().map(|(known, _)| *known).collect();
     assert_eq!(excepted, exceptions, "an exception that no file needs is none");
+    wrong
+}
+
+#[test]
+fn libraries_name_no_flag() {
+    let wrong = named_in(FLAGLESS, FLAGS, names_a_flag);
+    assert!(wrong.is_empty(), "the binary that reads a flag is the one that names it: {wrong:#?}");
+}
+
+#[test]
+fn libraries_name_no_command() {
+    let wrong = named_in(COMMANDLESS, COMMANDS, names_a_command);
+    assert!(wrong.is_empty(), "what would help is a `Remedy`, which the binary words: {wrong:#?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What would help, as flags and commands to type. Flags of the same meaning have the same name in every command.
 
+use ocm_core::cluster_proxy::{AGENTS, SERVERS};
 use ocm_core::shell::shell;
 use ocm_core::{Hint, Remedy, Role};
 
@@ -49,6 +50,22 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::Cluster(role) => format!("name one that it has: --{}cluster NAME", prefix(*role)),
         Remedy::NameHub => "name the hub with --context, or make this cluster one: kubectl ocm install hub".to_owned(),
         Remedy::InstallHub => "make it one: kubectl ocm install hub".to_owned(),
+        Remedy::ReinstallHub => "when it is gone, install the hub again: kubectl ocm install hub".to_owned(),
+        Remedy::RestoreHubOperator => "bring it back: kubectl ocm install hub".to_owned(),
+        Remedy::RestoreHubOperatorFirst => "put it back, then run this again: kubectl ocm install hub".to_owned(),
+        Remedy::UninstallByOperator => {
+            "have an operator take all of it away: kubectl ocm install hub, and then kubectl ocm uninstall hub".to_owned()
+        }
+        Remedy::KeepHub => {
+            "or keep the hub, which lets clusters register again: kubectl ocm install hub".to_owned()
+        }
+        Remedy::UninstallFirst(what) => format!("take it away first: kubectl ocm uninstall {what}"),
+        Remedy::UninstallOtherHub => "name that hub, or take it away first: kubectl ocm uninstall hub".to_owned(),
+        Remedy::UninstallAtHosting => {
+            "name the cluster that hosts it, or take it away there first: kubectl ocm uninstall hub".to_owned()
+        }
+        Remedy::NewerHub => "a newer one has it: kubectl ocm upgrade hub".to_owned(),
+        Remedy::RestoreKlusterletOperator => "bring it back: kubectl ocm join".to_owned(),
         Remedy::RestoreRegistering => {
             "on the hub, kubectl ocm install hub restores what registering clusters may do".to_owned()
         }
@@ -56,6 +73,11 @@ fn what_to_type(remedy: &Remedy) -> String {
             format!("an administrator of the hub can change that: kubectl ocm accept {name}")
         }
         Remedy::NewToken => "make a new one on that hub: kubectl ocm token create".to_owned(),
+        Remedy::ReplaceExpiredToken => "make a new one on the hub: kubectl ocm token create".to_owned(),
+        Remedy::OtherToken => {
+            "see what the hub has: kubectl ocm token list; make a new one: kubectl ocm token create".to_owned()
+        }
+        Remedy::ComparePin => "compare the pin with a new line of the hub: kubectl ocm token create".to_owned(),
         Remedy::ListTokens => "see which there are: kubectl ocm token list".to_owned(),
         Remedy::NameLeaving => "kubectl ocm unjoin CLUSTER".to_owned(),
         Remedy::ReinstallPolicyEngine => "install it again: kubectl ocm install policy-engine".to_owned(),
@@ -76,6 +98,13 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::PoliciesOutOfForce => {
             "take them out of force again: kubectl ocm policy emergency --reason TEXT".to_owned()
         }
+        Remedy::PoliciesInForce => {
+            "to put them back in force all the same, install it again: kubectl ocm install policy-engine".to_owned()
+        }
+        Remedy::DisablePolicyMeanwhile { policy, cluster } => format!(
+            "to move it all the same, an administrator of the hub lets the policy refuse nothing meanwhile: kubectl ocm policy \
+             disable {policy}, then this command again, and when {cluster} is available, kubectl ocm policy enable {policy}"
+        ),
         Remedy::EnablePolicy(name) => format!("let it count again: kubectl ocm policy enable {name}"),
         Remedy::Registrations => "see what each waits for: kubectl ocm get registrations".to_owned(),
         Remedy::InstallBaseline => {
@@ -151,6 +180,7 @@ fn what_to_type(remedy: &Remedy) -> String {
         }
         Remedy::Purge => "if all of that may go: --purge".to_owned(),
         Remedy::Force => "if it is gone for good: --force takes these finalizers away".to_owned(),
+        Remedy::KeepName(name) => format!("to keep that name: kubectl ocm join {name}"),
         Remedy::Unjoin(name) => {
             format!("to leave that hub for good: kubectl ocm unjoin {name} --context CLUSTER --hub-context HUB")
         }
@@ -188,6 +218,10 @@ fn what_to_type(remedy: &Remedy) -> String {
             let line = format!("kubectl ocm clusterset bind {set} --namespace {namespace}");
             format!("let its placements use it: {}", within(&line, context.as_deref()))
         }
+        Remedy::PutIntoSet { set, cluster } => {
+            format!("see what it would cost, and do it: kubectl ocm clusterset set {set} {cluster}")
+        }
+        Remedy::PutIntoAnotherSet => "put them into another: kubectl ocm clusterset set NAME CLUSTER".to_owned(),
         Remedy::EmptySet(name) => format!(
             "kubectl ocm clusterset unset {name} and kubectl ocm clusterset unbind {name} take them away; --force does both first"
         ),
@@ -197,6 +231,7 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::ExplainPlacement { namespace, name } => {
             format!("see what it makes of each cluster: kubectl ocm get placements {name} -n {namespace} --explain")
         }
+        Remedy::SeePlacements => "see which there are: kubectl get placements -A".to_owned(),
         Remedy::SeeAddOns => "see what each waits for: kubectl ocm get addons".to_owned(),
         Remedy::EnableGate(gate) => format!("turn it on: kubectl ocm install hub --feature-gates {gate}=true"),
         Remedy::WithoutDefinition => {
@@ -215,6 +250,9 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::IntoConfiguration(object) => {
             format!("put the proxies into that one, which keeps what else it holds: --config {object}")
         }
+        Remedy::MakeConfiguration(kind) => {
+            format!("make it first, or see which there are: kubectl get {kind} -A")
+        }
         Remedy::UnsetConfigurations { name, kind } => {
             format!(
                 "unset those that are to go first: kubectl ocm addon config unset {name} --config {kind}/NAMESPACE/NAME"
@@ -225,7 +263,23 @@ fn what_to_type(remedy: &Remedy) -> String {
              addontemplates.addon.open-cluster-management.io/NAME"
         ),
         Remedy::NameAccount => "name one that may do there what you want: --sa NAME".to_owned(),
+        Remedy::SeeAccount { name, cluster } => {
+            format!("see why: kubectl describe managedserviceaccount {name} -n {cluster}")
+        }
+        Remedy::SeeAccounts(cluster) => {
+            format!("see which there are: kubectl get managedserviceaccounts -n {cluster}")
+        }
         Remedy::SeeProxy => "see what keeps it from working: kubectl ocm proxy health".to_owned(),
+        Remedy::SeeProxyServers => format!("on the hub: kubectl get pods -A -l {SERVERS}"),
+        Remedy::SeeProxyAgents(Some(namespace)) => {
+            format!("on the cluster: kubectl get pods -n {namespace} -l {AGENTS}")
+        }
+        Remedy::SeeProxyAgents(None) => format!("on the cluster: kubectl get pods -A -l {AGENTS}"),
+        Remedy::SeeCluster(name) => format!("kubectl get managedcluster {name} -o yaml"),
+        Remedy::SeeWebhooks => {
+            "look at the webhook's Deployment: kubectl get deployments -n open-cluster-management-hub".to_owned()
+        }
+        Remedy::SeeObject { resource, name } => format!("look at it: kubectl get {resource} {name} -o yaml"),
     }
 }
 
@@ -238,6 +292,13 @@ mod tests {
         let words = |remedy: Remedy| words(&Hint::from(remedy));
         assert_eq!(words(Remedy::User(Role::Hub)), "name one that it has: --hub-user NAME");
         assert_eq!(words(Remedy::SkipVerification(Role::Target)), "or accept that: --insecure-skip-tls-verify");
+    }
+
+    #[test]
+    fn agents_of_the_proxy_are_looked_for_where_they_are() {
+        let words = |space: Option<&str>| words(&Hint::from(Remedy::SeeProxyAgents(space.map(str::to_owned))));
+        assert_eq!(words(Some("ns")), format!("on the cluster: kubectl get pods -n ns -l {AGENTS}"));
+        assert_eq!(words(None), format!("on the cluster: kubectl get pods -A -l {AGENTS}"));
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub fn obstacle(facts: &Facts<'_>) -> Option<(String, Hint)> {
             return Some((format!("the hub has not accepted it: {}", standing.message), Remedy::Accept(name).into()));
         }
         Phase::Detaching => {
-            return Some((standing.message, format!("kubectl get managedcluster {name} -o yaml").into()));
+            return Some((standing.message, Remedy::SeeCluster(name).into()));
         }
         Phase::Accepted | Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown => {}
     }
@@ -135,16 +135,13 @@ pub fn obstacle(facts: &Facts<'_>) -> Option<(String, Hint)> {
         return Some((why, hint.into()));
     };
     let namespace = addon.status.as_ref().and_then(|status| status.namespace.clone());
-    let agents = match namespace {
-        Some(namespace) => format!("on the cluster: kubectl get pods -n {namespace} -l {AGENTS}"),
-        None => format!("on the cluster: kubectl get pods -A -l {AGENTS}"),
-    };
+    let agents = Remedy::SeeProxyAgents(namespace);
     if standing.phase != Phase::Available {
         let why = format!("it is {}: {}", standing.phase, standing.message);
         return Some((why, Remedy::FindCause.into()));
     }
     if let Some(why) = servers {
-        return Some((format!("proxy servers: {why}"), format!("on the hub: kubectl get pods -A -l {SERVERS}").into()));
+        return Some((format!("proxy servers: {why}"), Remedy::SeeProxyServers.into()));
     }
     if let Some(why) = delivery::addon(addon) {
         return Some((why, agents.into()));
@@ -184,7 +181,7 @@ pub fn account(all: &[Value], name: Option<&str>, cluster: &str, now: Timestamp)
         };
         return usable(found, now).map_err(|why| {
             Failure::refused(format!("ManagedServiceAccount {name:?} of cluster {cluster:?}: {why}"))
-                .hint(format!("see why: kubectl describe managedserviceaccount {name} -n {cluster}"))
+                .hint(Remedy::SeeAccount { name: name.to_owned(), cluster: cluster.to_owned() })
         });
     }
     let mut valid: Vec<Account> = all.iter().filter_map(|account| usable(account, now).ok()).collect();
@@ -197,7 +194,7 @@ pub fn account(all: &[Value], name: Option<&str>, cluster: &str, now: Timestamp)
         }
         (None, _) => {
             Err(Failure::refused(format!("cluster {cluster:?} has no ManagedServiceAccount with a valid token"))
-                .hint(format!("see which there are: kubectl get managedserviceaccounts -n {cluster}")))
+                .hint(Remedy::SeeAccounts(cluster.to_owned())))
         }
     }
 }
@@ -309,7 +306,7 @@ mod tests {
         let failed = Case { probe: Probe::Failed("no agent".to_owned()), ..well() };
         let (why, hint) = told(&failed).unwrap();
         assert_eq!(why, "no agent; its agents reach the proxy servers by hub.example:8091");
-        assert!(matches!(&hint, Hint::Text(text) if text.contains("kubectl get pods -n ns -l")), "{hint:?}");
+        assert_eq!(hint, Hint::from(Remedy::SeeProxyAgents(Some("ns".to_owned()))));
 
         let mut unwell = Case { probe: Probe::Failed("no agent".to_owned()), ..well() };
         unwell.addon.as_mut().unwrap().status.as_mut().unwrap().conditions[0].status = "False".to_owned();

@@ -34,14 +34,40 @@ pub enum Remedy {
     NameHub,
     /// Make this cluster a hub.
     InstallHub,
+    /// Install the hub again when what is left of it is gone.
+    ReinstallHub,
+    /// Have the hub's operator back.
+    RestoreHubOperator,
+    /// Have the hub's operator back, and do the same again.
+    RestoreHubOperatorFirst,
+    /// Have an operator on the hub that takes all of it away.
+    UninstallByOperator,
+    /// Keep the hub, and let clusters register there again.
+    KeepHub,
+    /// Take this part of the hub away first: the word by which it is uninstalled.
+    UninstallFirst(String),
+    /// Name the hub that is hosted here, or take it away.
+    UninstallOtherHub,
+    /// Name the cluster that hosts the hub, or take the hub away there.
+    UninstallAtHosting,
+    /// Bring the hub to a release that knows more.
+    NewerHub,
+    /// Have the operator of the agents back.
+    RestoreKlusterletOperator,
     /// Have the hub let clusters register again: its installation gives them the rights.
     RestoreRegistering,
     /// Have an administrator of the hub accept a cluster of this name that it has denied.
     AcceptDenied(String),
     /// Make a new token on the hub that has not accepted this one.
     NewToken,
+    /// Make a new token on the hub in the place of one that has expired.
+    ReplaceExpiredToken,
+    /// See which tokens the hub has, and make a new one.
+    OtherToken,
     /// See which tokens the hub has.
     ListTokens,
+    /// Compare the pin of the hub's CA with what the hub says now.
+    ComparePin,
     /// Say which cluster leaves.
     NameLeaving,
     /// Install the policy engine again.
@@ -56,6 +82,15 @@ pub enum Remedy {
     PolicyOperations,
     /// Have the API server ask no policy any more.
     PoliciesOutOfForce,
+    /// Have the API server ask policies again although somebody has taken them out of force.
+    PoliciesInForce,
+    /// Have a policy refuse nothing while the agents of a cluster change.
+    DisablePolicyMeanwhile {
+        /// Name of the policy.
+        policy: String,
+        /// Name of the cluster.
+        cluster: String,
+    },
     /// Enable the HubPolicy of this name again.
     EnablePolicy(String),
     /// See what each registration waits for.
@@ -132,6 +167,8 @@ pub enum Remedy {
     WithoutHub,
     /// Let what others have made go along.
     Purge,
+    /// Join by this name, by which the hub knows the cluster already.
+    KeepName(String),
     /// Take the agent away from the cluster of this name, with its hub.
     Unjoin(String),
     /// Take the agent away from the cluster of this name, and nothing from the hub, where the name is another one's by now.
@@ -168,6 +205,15 @@ pub enum Remedy {
         /// The context of the hub, if it was reached by one.
         context: Option<String>,
     },
+    /// Put a cluster into a set although somebody has put it into another.
+    PutIntoSet {
+        /// Name of the set.
+        set: String,
+        /// Name of the cluster.
+        cluster: String,
+    },
+    /// Put clusters into another set.
+    PutIntoAnotherSet,
     /// Take clusters and bindings away from the set of this name, or let the command do it.
     EmptySet(String),
     /// The same command goes on where this one has stopped.
@@ -183,6 +229,8 @@ pub enum Remedy {
         /// Its name.
         name: String,
     },
+    /// See which placements there are.
+    SeePlacements,
     /// See what keeps add-ons from being well.
     SeeAddOns,
     /// Turn the feature gate of this name on, on the hub.
@@ -209,6 +257,8 @@ pub enum Remedy {
     UninstallHubAddOn(String),
     /// Put the settings into the configuration of this namespace and name, which is referred to already.
     IntoConfiguration(String),
+    /// Make a configuration of this kind, `RESOURCE.GROUP`, or see which there are.
+    MakeConfiguration(String),
     /// Have an add-on refer no longer to those configurations of a kind that are to go.
     UnsetConfigurations {
         /// Its name.
@@ -220,8 +270,32 @@ pub enum Remedy {
     SetTemplate(String),
     /// Say which ManagedServiceAccount is meant, or make one.
     NameAccount,
+    /// See what a ManagedServiceAccount lacks.
+    SeeAccount {
+        /// Its name.
+        name: String,
+        /// The cluster that it is of.
+        cluster: String,
+    },
+    /// See which ManagedServiceAccounts the cluster of this name has.
+    SeeAccounts(String),
     /// See what keeps the proxy to managed clusters from working.
     SeeProxy,
+    /// See on the hub what its proxy servers do.
+    SeeProxyServers,
+    /// See on the managed cluster what the agents of cluster-proxy do, in their namespace, if that is known.
+    SeeProxyAgents(Option<String>),
+    /// See the managed cluster of this name as the hub has it.
+    SeeCluster(String),
+    /// See on the hub whether its webhooks run.
+    SeeWebhooks,
+    /// See an object.
+    SeeObject {
+        /// The plural of its kind.
+        resource: String,
+        /// Its name.
+        name: String,
+    },
 }
 
 /// What to do next.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::duration::human;
 use crate::install::rbac;
-use crate::{Failure, Reason};
+use crate::{Failure, Reason, Remedy};
 
 /// Type of the Secrets that hold bootstrap tokens.
 pub const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
@@ -110,7 +110,7 @@ pub fn check(token: &str, now: Timestamp) -> Result<Content, Failure> {
 pub fn expired(expires: Timestamp, now: Timestamp) -> Failure {
     let ago = human(now.duration_since(expires).try_into().unwrap_or_default());
     Failure::new(Reason::Unauthorized, format!("the hub token has expired: it was good until {expires}, {ago} ago"))
-        .hint("make a new one on the hub: kubectl ocm token create")
+        .hint(Remedy::ReplaceExpiredToken)
 }
 
 const ID_LENGTH: usize = 6;

@@ -16,9 +16,8 @@ use ocm_api::names::{bootstrap, identity, namespaces};
 use ocm_core::join_command::JoinCommand;
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::pin::Pin;
-use ocm_core::remedy::Remedy;
 use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX};
-use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Reason};
+use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};
 use ocm_kube::apply::{self, FIELD_MANAGER};
@@ -176,7 +175,7 @@ async fn grant(hub: &Cluster, object: &Manifest) -> Result<bool, Failure> {
         return Ok(false);
     }
     Err(Failure::refused(format!("{what} is there already and grants something else, so no token was made"))
-        .hint(format!("look at it: kubectl get {} {} -o yaml", object.plural(), object.name())))
+        .hint(Remedy::SeeObject { resource: object.plural().to_owned(), name: object.name().to_owned() }))
 }
 
 /// A token of the ServiceAccount that registers clusters, and until when it is good.

@@ -48,8 +48,7 @@ fn api(status: &Status) -> Failure {
     match StatusKind::of(status) {
         StatusKind::Denied => return said(Reason::Admission, "admission on the cluster refused it"),
         StatusKind::WebhookFailed => {
-            return said(Reason::Busy, "an admission webhook that must answer did not")
-                .hint("look at the webhook's Deployment: kubectl get deployments -n open-cluster-management-hub");
+            return said(Reason::Busy, "an admission webhook that must answer did not").hint(Remedy::SeeWebhooks);
         }
         StatusKind::KindNotServed => {
             return said(Reason::KindNotServed, "the cluster does not serve this kind of object");

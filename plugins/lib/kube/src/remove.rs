@@ -4,7 +4,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, 
 use ocm_api::Manifest;
 use ocm_core::plan::{Applied, Found, Outcome};
 use ocm_core::reconcile::{Removal, removal};
-use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason, Remedy};
 use serde_json::{Value, json};
 
 use crate::Cluster;
@@ -33,8 +33,8 @@ pub async fn find(cluster: &Cluster, plan: &Plan) -> Result<Vec<Found>, Failure>
         cluster.label(),
         mark.collect::<Vec<_>>().join(",")
     );
-    let (plural, name) = (first.manifest.plural(), first.manifest.name());
-    Err(Failure::refused(sentence).hint(format!("look at it: kubectl get {plural} {name} -o yaml")))
+    let (resource, name) = (first.manifest.plural().to_owned(), first.manifest.name().to_owned());
+    Err(Failure::refused(sentence).hint(Remedy::SeeObject { resource, name }))
 }
 
 /// Deletes what was found, one after the other in the order of the plan. Each is deleted only if it still is the object

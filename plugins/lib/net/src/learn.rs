@@ -123,7 +123,7 @@ fn wrong_pin(endpoint: &Endpoint, chain: &[Vec<u8>]) -> Failure {
     let seen: Vec<String> = chain.iter().filter_map(|der| Pin::of(der)).map(|pin| pin.to_string()).collect();
     Failure::new(Reason::Tls, format!("no CA of {endpoint} has the pinned key, so it is not the hub that was meant"))
         .because(format!("it presents keys {}", seen.join(", ")))
-        .hint("compare the pin with a new line of the hub: kubectl ocm token create")
+        .hint(Remedy::ComparePin)
 }
 
 enum Unusable {

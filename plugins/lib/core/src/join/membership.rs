@@ -143,7 +143,7 @@ pub fn belonging(
     {
         let verb = if current.is_some() { "has joined this hub" } else { "is about to join this hub" };
         return Err(Failure::refused(format!("{label} {verb} as {known_as:?}, not as {name:?}; nothing was changed"))
-            .hint(format!("to keep that name: kubectl ocm join {known_as}"))
+            .hint(Remedy::KeepName(known_as.to_owned()))
             .hint(leave));
     }
     match current {
@@ -339,7 +339,10 @@ mod tests {
         assert!(other_ca.message.contains("another CA"), "{other_ca}");
         let other_name = judge(&found("c2", hub("https://hub", b"ca"), true)).unwrap_err();
         assert!(other_name.message.contains("as \"c2\", not as \"c1\""), "{other_name}");
-        assert_eq!(other_name.hints[0], "to keep that name: kubectl ocm join c2");
+        assert_eq!(
+            other_name.hints,
+            [crate::Hint::from(Remedy::KeepName("c2".to_owned())), Remedy::Unjoin("c2".to_owned()).into()]
+        );
         for failure in [other_hub, other_ca, other_name] {
             assert_eq!(failure.reason, crate::Reason::Refused);
         }

@@ -78,7 +78,7 @@ pub fn may_go(attached: &Attached, purge: bool, label: &str, done: &str) -> Resu
     if let Some(first) = ours.first() {
         let told = ours.join(" and the ");
         return Err(Failure::refused(format!("the {told} of kubectl-ocm is on the hub ({label}): {done}"))
-            .hint(format!("take it away first: kubectl ocm uninstall {first}")));
+            .hint(Remedy::UninstallFirst(first.to_string())));
     }
     if !peoples.is_empty() && !purge {
         return Err(Failure::refused(format!(

@@ -31,13 +31,13 @@ pub fn plan(live: &Live, bundle: &Bundle, source: &Source, label: &str) -> Resul
         return Err(Failure::refused(format!(
             "ClusterManager {name:?} is being deleted: nothing was changed ({label})"
         ))
-        .hint("when it is gone, install the hub again: kubectl ocm install hub"));
+        .hint(Remedy::ReinstallHub));
     }
     if live.operator.is_none() {
         return Err(Failure::refused(format!(
             "the hub's operator, Deployment open-cluster-management/cluster-manager, is not there: nothing was changed ({label})"
         ))
-        .hint("bring it back: kubectl ocm install hub"));
+        .hint(Remedy::RestoreHubOperator));
     }
     let Source { registry, digests } = source.clone();
     let options = Options { bundle: Some(bundle.clone()), registry, digests, ..Options::default() };

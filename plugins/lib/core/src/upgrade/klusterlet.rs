@@ -9,7 +9,7 @@ use crate::images::{self, Source};
 use crate::join::plan::{Live, Settings, operator_deployment};
 use crate::leave::meta;
 use crate::release::{Bundle, Component, Image, REGISTRY};
-use crate::{Failure, Plan, Stage, join, operator};
+use crate::{Failure, Plan, Remedy, Stage, join, operator};
 
 /// The members of the spec that hold images, and the component of each.
 const MEMBERS: [(&str, Component); 3] = [
@@ -68,7 +68,7 @@ pub fn plan(
             "the operator of Klusterlet {name:?}, Deployment open-cluster-management/klusterlet, is not there: nothing was \
              changed ({label})"
         ))
-        .hint("bring it back: kubectl ocm join"));
+        .hint(Remedy::RestoreKlusterletOperator));
     };
     let image = source.image(Component::Operator, Image::parse(running).of_release(bundle));
     let live = Live { operator: operator.cloned(), ..Live::default() };

@@ -299,8 +299,7 @@ async fn require_there(hub: &Cluster, config: &AddOnConfig, narrator: &dyn Narra
         Err(failure) if failure.reason != Reason::KindNotServed => Err(failure),
         Ok(_) | Err(_) => {
             let sentence = format!("the hub has no {kind} {object}: nothing was changed");
-            Err(Failure::new(Reason::NotFound, sentence)
-                .hint(format!("make it first, or see which there are: kubectl get {kind} -A")))
+            Err(Failure::new(Reason::NotFound, sentence).hint(Remedy::MakeConfiguration(kind.to_string())))
         }
     }
 }

@@ -10,7 +10,7 @@ use ocm_api::{ManagedCluster, ManagedClusterSet};
 use ocm_core::cluster_sets::{chooses_by_labels, in_set, set_of};
 use ocm_core::leave::row;
 use ocm_core::reconcile::FIELD_MANAGER;
-use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Reason};
+use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right};
 use serde_json::json;
@@ -143,7 +143,7 @@ pub async fn look_out(hub: &Cluster, set: &str, who: &Who) -> Result<Moves, Fail
     if set == DEFAULT_CLUSTER_SET {
         let sentence =
             format!("clusters leave the set {set} only for another one: the hub puts those without a set into it");
-        return Err(Failure::refused(sentence).hint("put them into another: kubectl ocm clusterset set NAME CLUSTER"));
+        return Err(Failure::refused(sentence).hint(Remedy::PutIntoAnotherSet));
     }
     moves(hub, who, None, |from| from == Some(set)).await
 }

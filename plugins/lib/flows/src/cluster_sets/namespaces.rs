@@ -6,7 +6,7 @@ use ocm_api::ManagedClusterSet;
 use ocm_core::cluster_sets::{managed_namespaces, namespaces_with, namespaces_without};
 use ocm_core::leave::row;
 use ocm_core::reconcile::FIELD_MANAGER;
-use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Reason};
+use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right};
 use serde_json::json;
@@ -98,5 +98,5 @@ pub async fn change_namespaces(
 fn unknown(hub: &Cluster) -> Failure {
     Failure::refused(format!("sets of clusters manage no namespaces on this hub ({})", hub.label()))
         .because("its definition of ManagedClusterSet has no managedNamespaces: its release is too old")
-        .hint("a newer one has it: kubectl ocm upgrade hub")
+        .hint(Remedy::NewerHub)
 }

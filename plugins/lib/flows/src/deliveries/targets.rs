@@ -68,7 +68,7 @@ fn sought(resource: &str, namespace: &str, name: Option<&str>) -> Sought {
 pub(crate) async fn known_placement(hub: &Cluster, namespace: &str, name: &str) -> Result<(), Failure> {
     if objects(hub, &sought("placements", namespace, Some(name))).await?.is_empty() {
         return Err(Failure::new(Reason::NotFound, format!("the hub has no placement {namespace}/{name}"))
-            .hint("see which there are: kubectl get placements -A"));
+            .hint(Remedy::SeePlacements));
     }
     Ok(())
 }

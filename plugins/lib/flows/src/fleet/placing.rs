@@ -7,7 +7,7 @@ use ocm_api::{ManagedCluster, ManagedClusterSet, Manifest};
 use ocm_core::fleet::{Member, missing_labels};
 use ocm_core::plan::Mode;
 use ocm_core::reconcile::FIELD_MANAGER;
-use ocm_core::{Applied, Event, Failure, Narrator, Reason};
+use ocm_core::{Applied, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ fn may_leave(cluster: &Value, name: &str, set: &str) -> Result<(), Failure> {
 
 fn stays(name: &str, set: &str, why: &str) -> Failure {
     Failure::refused(format!("{name} stays in its set and is not put into {set}: {why}"))
-        .hint(format!("see what it would cost, and do it: kubectl ocm clusterset set {set} {name}"))
+        .hint(Remedy::PutIntoSet { set: set.to_owned(), cluster: name.to_owned() })
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub(super) async fn look<'a>(
             hosting.label(),
             there.server
         ))
-        .hint("name that hub, or take it away first: kubectl ocm uninstall hub"));
+        .hint(Remedy::UninstallOtherHub));
     }
     match space {
         Some(space) if !is_ours(&space.metadata) => {
@@ -85,7 +85,7 @@ pub(super) async fn look<'a>(
                     "{label} is a hub that another cluster than {} hosts; nothing was changed",
                     hosting.label()
                 ))
-                .hint("name the cluster that hosts it, or take it away there first: kubectl ocm uninstall hub"));
+                .hint(Remedy::UninstallAtHosting));
             }
         }
         // Nothing of ours is there, so whoever made it a hub did so in another way.

@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use ocm_api::HubPolicy;
 use ocm_core::hub_policy::{Asking, Configuration, Objection, another_key};
 use ocm_core::policy_engine::WEBHOOK;
-use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use serde_json::json;
 
 use super::moving::Moving;
@@ -65,10 +65,7 @@ fn tell(name: &str, objection: &Objection, narrator: &dyn Narrator) -> Result<()
             "policy {policy:?} of the hub refuses the new certificate that the one agent of {name} would ask for, whoever \
              approves it: it keeps the name for the key that joined with it; nothing was changed"
         ))
-        .hint(format!(
-            "to move it all the same, an administrator of the hub lets the policy refuse nothing meanwhile: kubectl ocm policy \
-             disable {policy}, then this command again, and when {name} is available, kubectl ocm policy enable {policy}"
-        )));
+        .hint(Remedy::DisablePolicyMeanwhile { policy: policy.clone(), cluster: name.to_owned() }));
     };
     narrator.tell(Event::warning(format!(
         "policy {policy:?} of the hub may refuse the new certificate that the one agent of {name} asks for ({why}): then the hub \
@@ -97,8 +94,8 @@ mod tests {
         assert_eq!((failure.exit(), events), (Exit::Findings, Vec::new()));
         assert!(failure.message.starts_with("policy \"names\" of the hub refuses"), "{failure}");
         assert!(failure.message.ends_with("nothing was changed"), "{failure}");
-        let hints = format!("{:?}", failure.hints);
-        assert!(hints.contains("policy disable names") && hints.contains("policy enable names"), "{hints}");
+        let disable = Remedy::DisablePolicyMeanwhile { policy: "names".to_owned(), cluster: "c1".to_owned() };
+        assert_eq!(failure.hints, [ocm_core::Hint::from(disable)]);
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub(super) fn said(hub: &Cluster, token: &str, error: &kube::Error) -> Failure {
                 format!("the hub at {server} does not accept bootstrap token {id:?}"),
             )
             .because("it has expired, was revoked, or is of another hub")
-            .hint("see what the hub has: kubectl ocm token list; make a new one: kubectl ocm token create"),
+            .hint(Remedy::OtherToken),
             _ => Failure::new(Reason::Unauthorized, format!("the hub at {server} does not accept the token"))
                 .because("it was revoked, is of another hub, or was not copied whole")
                 .hint(Remedy::NewToken),

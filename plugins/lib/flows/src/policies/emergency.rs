@@ -142,7 +142,7 @@ async fn read(hub: &Cluster) -> Result<(Option<String>, Option<String>), Failure
 fn another(mark: Option<&str>, known: Option<&str>) -> Option<Failure> {
     let mark = mark.filter(|mark| Some(*mark) != known)?;
     let failure = Failure::refused(format!("policies were taken out of force meanwhile {}", Mark::words(mark)));
-    Some(failure.hint("to put them back in force all the same, install it again: kubectl ocm install policy-engine"))
+    Some(failure.hint(Remedy::PoliciesInForce))
 }
 
 /// Refuses where policies were taken out of force since `known` was the mark.

@@ -238,7 +238,7 @@ pub async fn find_hub(
             "ClusterManager {name:?} waits for the operator, which is not there ({}): nothing was deleted",
             cluster.label()
         ))
-        .hint("put it back, then run this again: kubectl ocm install hub"));
+        .hint(Remedy::RestoreHubOperatorFirst));
     }
     if found.is_there() && leaving.dry_run == DryRun::No {
         check_rights_to_end(cluster, hub, &found).await?;
@@ -263,7 +263,7 @@ async fn left(cluster: &Cluster, space: &str) -> Result<Option<String>, Failure>
             "there is no ClusterManager, but namespace {space:?} of a hub, and {what} ({}): nothing was deleted",
             cluster.label()
         ))
-        .hint("have an operator take all of it away: kubectl ocm install hub, and then kubectl ocm uninstall hub")
+        .hint(Remedy::UninstallByOperator)
     };
     match contents::of(cluster, space).await {
         Ok(contents) => match left_of_hub(&found, &contents) {
@@ -388,9 +388,8 @@ pub async fn uninstall_hub(
     }
     if dry_run == DryRun::No {
         // From now on nothing can be attached any more; what was since it was looked at is in the way.
-        rules::may_go(&attached(api).await?, leaving.purge, &api.label(), GONE_SO_FAR).map_err(|failure| {
-            failure.hint("or keep the hub, which lets clusters register again: kubectl ocm install hub")
-        })?;
+        rules::may_go(&attached(api).await?, leaving.purge, &api.label(), GONE_SO_FAR)
+            .map_err(|failure| failure.hint(Remedy::KeepHub))?;
     }
     if let Some((name, uid)) = &found.manager {
         let manifest = rules::cluster_manager(name);
