@@ -103,6 +103,10 @@ const FLAGS: &[(&str, &str)] = &[
     ("plugins/lib/checks/src/tls/copies.rs", "findings end with commands that are ready to be pasted"),
     ("plugins/lib/checks/src/tls/judge.rs", "findings end with commands that are ready to be pasted"),
     ("plugins/lib/core/src/install/deployment.rs", "it is an argument of the operator's container"),
+    (
+        "plugins/lib/core/src/policy_engine/repair.rs",
+        "conditions on the hub end with commands that are ready to be pasted",
+    ),
     ("plugins/lib/core/src/policy_engine/workload.rs", "they are arguments of the webhook's container"),
     ("plugins/lib/core/src/join_command.rs", "it is the join command, which is made of flags"),
     ("plugins/lib/kube/src/args.rs", "it is the command line of connections"),
@@ -137,6 +141,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("plugins/lib/core/src/join/progress.rs", "what is waited for is a sentence"),
     ("plugins/lib/core/src/join_command.rs", "it is the join command"),
     ("plugins/lib/core/src/phase.rs", "where a cluster stands is a sentence"),
+    (
+        "plugins/lib/core/src/policy_engine/repair.rs",
+        "conditions on the hub end with commands that are ready to be pasted",
+    ),
     ("plugins/lib/flows/src/accept/carry_out.rs", "it is written into a condition of the request"),
     ("plugins/lib/flows/src/join/fallback.rs", "notes and warnings are sentences"),
     ("plugins/lib/flows/src/join/reach.rs", "a hint names the line that token and address come from"),

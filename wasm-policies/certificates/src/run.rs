@@ -7,7 +7,9 @@ use kube::api::{Patch, PatchParams};
 use ocm_api::Manifest;
 use ocm_api::cert_manager::INJECT_CA_FROM;
 use ocm_core::certificate::{from_pem, to_pem};
-use ocm_core::policy_engine::{AUTHORITY_SECRET, NAMESPACE, Options, Pair, SERVING_SECRET, WEBHOOK, outline, webhooks};
+use ocm_core::policy_engine::{
+    AUTHORITY_SECRET, NAMESPACE, Options, Pair, REPAIR, SERVING_SECRET, WEBHOOK, outline, webhooks,
+};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::apply::{FIELD_MANAGER, api, read};
 use ocm_kube::{Cluster, access, explain};
@@ -25,9 +27,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The annotations by which cert-manager is told to write bundles
 /// (<https://cert-manager.io/docs/reference/annotations/>).
 const INJECTED: &str = "cert-manager.io/inject-";
-/// What makes what is missing.
-const REPAIR: &str = "kubectl ocm install policy-engine --wait puts it right";
-
 /// What makes certificates ours again.
 const OTHERS: &str = "have it renewed by whoever made it; or delete both Secrets of certificates, and take annotations of \
                       cert-manager away, and kubectl ocm install policy-engine --wait makes its own";

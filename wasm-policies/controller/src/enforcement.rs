@@ -7,7 +7,7 @@ use kube::{Api, Resource, api::PartialObjectMeta};
 use ocm_api::conditions::hub_policy::reasons;
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::Failure;
-use ocm_core::policy_engine::{self as engine, WEBHOOK, webhooks};
+use ocm_core::policy_engine::{self as engine, REPAIR, WEBHOOK, webhooks};
 use ocm_kube::admission::{self, Answer, NoAnswer};
 use ocm_kube::{Cluster, explain};
 use serde::Serialize;
@@ -16,8 +16,6 @@ use serde_json::{Value, json};
 
 /// How long all of a look may take: longer than an API server waits for a webhook.
 const ANSWER: Duration = Duration::from_secs(8);
-/// What brings our configurations back.
-const REPAIR: &str = "kubectl ocm install policy-engine --wait puts it right";
 /// What brings those of Open Cluster Management back.
 const REPAIR_HUB: &str = "its operator puts it back, which kubectl ocm install hub installs";
 

@@ -18,6 +18,7 @@ mod names;
 mod policies;
 mod rbac;
 mod removal;
+mod repair;
 pub mod webhooks;
 mod workload;
 
@@ -34,4 +35,5 @@ pub use names::{
 };
 pub use policies::NAMES as POLICIES;
 pub use removal::{Removal, removal};
+pub use repair::REPAIR;
 pub use webhooks::{FIRST_MINOR, FailurePolicy, configurations};
