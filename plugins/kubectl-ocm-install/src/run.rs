@@ -61,7 +61,7 @@ async fn baseline_command(arguments: BaselineInstallArgs, client: ClientArgs, ui
             glob::check(pattern).map_err(|error| Failure::usage(format!("{flag} {pattern:?}: {error}")))?;
         }
     }
-    if let Some(set) = cluster_sets.iter().find(|set| !name::is_cluster_name(set)) {
+    if let Some(set) = cluster_sets.iter().find(|set| !name::is_dns_label(set)) {
         return Err(Failure::usage(format!("--allow-cluster-set {set:?} is no name of a cluster set")));
     }
     let view = PlanView::new(ui.clone(), &plan, output)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ocm_checks::facts::Facts;
 use ocm_checks::snapshot::{Observed, Snapshot};
 use ocm_cli::{Ui, files, words};
-use ocm_core::name::is_cluster_name;
+use ocm_core::name::is_dns_label;
 use ocm_core::{Event, Failure, Narrator};
 use ocm_dump::{Input, open};
 use ocm_flows::troubleshoot::{Probed, Sides, observe};
@@ -69,7 +69,7 @@ fn within(snapshot: &Snapshot, names: &[String]) -> Result<(), Failure> {
     let listed = snapshot.hub.as_ref().is_some_and(|hub| hub.clusters.read().is_some());
     let is_whole = snapshot.clusters.is_empty() && listed;
     let Some(other) = names.iter().find(|name| match is_whole {
-        true => !is_cluster_name(name),
+        true => !is_dns_label(name),
         false => !facts.clusters.contains_key(name.as_str()),
     }) else {
         return Ok(());

@@ -1,13 +1,9 @@
 //! The forms that Kubernetes gives to names, keys and values.
 
+pub use ocm_rules::name::is_dns_label;
+
 /// Bytes that all annotations of an object may have together, keys and values.
 pub const ANNOTATIONS_BYTES: usize = 256 * 1024;
-
-/// A DNS label (RFC 1123).
-pub fn is_dns_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !text.is_empty() && text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
-}
 
 /// A DNS subdomain (RFC 1123): labels with dots between them.
 pub fn is_dns_subdomain(text: &str) -> bool {

@@ -14,6 +14,7 @@ pub use ocm_rules::csr::{ADDON_NAME, CLUSTER_NAME, CSR_USER};
 pub use ocm_rules::identity::{
     BOOTSTRAP_USER, GRPC_SERVER_USER as GRPC_SERVER, MANAGED_CLUSTERS_GROUP as ALL_AGENTS, PREFIX, TOKEN_GROUP,
 };
+pub use ocm_rules::name::is_dns_label;
 
 /// A requester as facts of the rules.
 pub fn requester_facts<'r, 'a>(requester: &'r Requester<'a>) -> identity::Requester<'r, Text<'a>> {
@@ -283,11 +284,6 @@ pub fn is_in(requester: &Requester<'_>, group: &str) -> bool {
 /// Only grants that name such a key in full reach it.
 pub fn is_system_key(key: &str) -> bool {
     name::is_system_key(key)
-}
-
-/// Whether a text is a DNS label (RFC 1123).
-pub fn is_dns_label(text: &str) -> bool {
-    name::is_cluster_name(text)
 }
 
 #[cfg(test)]

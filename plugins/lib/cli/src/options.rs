@@ -61,7 +61,7 @@ pub fn hub_addon_names(names: Vec<String>) -> Result<Vec<String>, Failure> {
 /// # Errors
 /// A usage failure for what cannot be one.
 pub fn namespaces(names: Vec<String>) -> Result<Vec<String>, Failure> {
-    match names.iter().find(|name| !name::is_cluster_name(name)) {
+    match names.iter().find(|name| !name::is_dns_label(name)) {
         Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a namespace")).hint(FORM)),
         None => Ok(once(names)),
     }
@@ -84,8 +84,7 @@ pub fn set_names(names: Vec<String>) -> Result<Vec<String>, Failure> {
 /// # Errors
 /// A usage failure for what names none.
 pub fn namespaced(flag: &str, text: &str) -> Result<(String, String), Failure> {
-    let parts =
-        text.split_once('/').filter(|(namespace, name)| name::is_cluster_name(namespace) && is_object_name(name));
+    let parts = text.split_once('/').filter(|(namespace, name)| name::is_dns_label(namespace) && is_object_name(name));
     let (namespace, name) = parts.ok_or_else(|| Failure::usage(format!("{flag} {text:?} is not NAMESPACE/NAME")))?;
     Ok((namespace.to_owned(), name.to_owned()))
 }

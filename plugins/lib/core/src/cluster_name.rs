@@ -1,7 +1,7 @@
 //! Names of managed clusters, as people type them.
 
 use crate::Failure;
-use crate::name::{Unfit, is_cluster_name, unfit};
+use crate::name::{Unfit, is_dns_label, unfit};
 
 /// What names of managed clusters are, and of all else that is named by a DNS label.
 pub const FORM: &str = "names are lower-case letters, digits and '-', 63 characters at most";
@@ -43,7 +43,7 @@ impl NameError {
 /// # Errors
 /// Where the text is no DNS label. A reserved name finds no cluster, and whoever asks for it hears so.
 pub fn check_known(name: &str) -> Result<(), NameError> {
-    match is_cluster_name(name) {
+    match is_dns_label(name) {
         true => Ok(()),
         false => Err(NameError { name: name.to_owned(), why: Unfit::Form }),
     }

@@ -202,7 +202,7 @@ pub fn cluster_set_rights(set: &str) -> [Manifest; 2] {
 /// Whether a bootstrap token can be bound to a cluster set of this name: the name becomes a part of a group's, and those
 /// of bootstrap tokens have no dots.
 pub fn can_name_set(set: &str) -> bool {
-    crate::name::is_cluster_name(set)
+    crate::name::is_dns_label(set)
 }
 
 /// A bootstrap token as the hub keeps it, without its secret.

@@ -9,11 +9,11 @@ pub const RESERVED: &[&str] = &["addon", "cluster", "default", "managed-clusters
 /// Prefixes of namespaces that belong to the hub and to Kubernetes.
 pub const RESERVED_PREFIXES: &[&str] = &["kube-", "open-cluster-management-"];
 
-/// Whether a text can be the name of a managed cluster: a DNS label (RFC 1123), because a namespace of that name is
-/// created for it on the hub. Upstream: `spec.clusterName` of the Klusterlet.
-pub fn is_cluster_name(name: &str) -> bool {
+/// Whether a text is a DNS label (RFC 1123): the form of names of managed clusters, because a namespace of that name is
+/// created for each on the hub (upstream: `spec.clusterName` of the Klusterlet), of namespaces, and of Services.
+pub fn is_dns_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+    !text.is_empty() && text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// Whether a name, though well-formed, is one that a hub or Kubernetes uses itself.
@@ -32,7 +32,7 @@ pub enum Unfit {
 
 /// Why no cluster of this name may register; none: one may.
 pub fn unfit(name: &str) -> Option<Unfit> {
-    match is_cluster_name(name) {
+    match is_dns_label(name) {
         false => Some(Unfit::Form),
         true => is_reserved(name).then_some(Unfit::Reserved),
     }
@@ -68,11 +68,11 @@ mod tests {
     #[test]
     fn names_are_dns_labels() {
         for good in ["a", "c1", "a-b", &"x".repeat(63)] {
-            assert!(is_cluster_name(good), "{good}");
+            assert!(is_dns_label(good), "{good}");
             assert_eq!(check(good, &[]), None);
         }
         for bad in ["", "-a", "a-", "A", "a.b", "a_b", "a b", &"x".repeat(64)] {
-            assert!(!is_cluster_name(bad), "{bad}");
+            assert!(!is_dns_label(bad), "{bad}");
             assert_eq!(check(bad, &[]).map(|violation| violation.code), Some(Code::NameForm));
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ocm_cli::{Format, Table, Ui, clean, document};
-use ocm_core::name::is_cluster_name;
+use ocm_core::name::is_dns_label;
 use ocm_core::{Exit, Failure};
 use ocm_policy_engine::Final;
 use ocm_policy_rules::{Answer, Combined};
@@ -24,7 +24,7 @@ pub(crate) fn run(args: ExplainArgs, ui: &Ui) -> Result<Exit, Failure> {
             "leave the flags of the connection out, or lay the files over the objects of a hub: --hypothetical",
         ));
     }
-    let is_no_file = |word: &&String| is_cluster_name(word) && !Path::new(word).exists();
+    let is_no_file = |word: &&String| is_dns_label(word) && !Path::new(word).exists();
     if let Some(name) = subjects.iter().find(is_no_file) {
         return Err(Failure::usage(format!("{name} is no file, and with -f modules are asked"))
             .hint(format!("to explain a cluster of the hub, leave -f out: kubectl ocm policy explain {name}")));

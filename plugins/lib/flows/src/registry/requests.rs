@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use ocm_api::names::labels;
 use ocm_core::Failure;
 use ocm_core::csr::{LONGEST, Request};
-use ocm_core::name::is_cluster_name;
+use ocm_core::name::is_dns_label;
 use ocm_kube::Cluster;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -122,7 +122,7 @@ pub async fn some_requests(hub: &Cluster, names: &[String]) -> Result<Vec<Certif
             found.map_err(|error| hub.explain(format_args!("read certificate signing request {name:?}"), error))
         }
     });
-    let clusters: Vec<&str> = names.iter().map(|name| name.as_str()).filter(|name| is_cluster_name(name)).collect();
+    let clusters: Vec<&str> = names.iter().map(|name| name.as_str()).filter(|name| is_dns_label(name)).collect();
     let of_clusters = futures::stream::iter(clusters.chunks(NAMES).map(|names| async move {
         requests(hub, &format!("{} in ({})", labels::CLUSTER_NAME, names.join(","))).await
     }));

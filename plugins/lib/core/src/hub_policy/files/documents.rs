@@ -6,7 +6,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use ocm_api::Manifest;
 use ocm_api::policy::{HubPolicy, HubPolicySpec, Module, ObjectKey};
-use ocm_rules::name::is_cluster_name;
+use ocm_rules::name::is_dns_label;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -119,7 +119,7 @@ impl Files {
                     spec.entry("autoApprove").or_insert(Value::Bool(false));
                 }
                 // Both are DNS labels.
-                if !is_cluster_name(manifest.name()) {
+                if !is_dns_label(manifest.name()) {
                     return Err(FilesError::Name { document, name: manifest.name().to_owned() });
                 }
                 self.once(&document, &manifest)?;

@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::ListParams;
 use ocm_api::names::{namespaces, secrets, webhooks};
 use ocm_checks::snapshot::{AdmissionFacts, Observed, ServingFacts, Trouble, WebhookFacts};
-use ocm_core::name::is_cluster_name;
+use ocm_core::name::is_dns_label;
 use ocm_core::redact::redact;
 use ocm_core::{Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
@@ -269,7 +269,7 @@ fn in_the_way<'c>(all: impl Iterator<Item = &'c Configuration>) -> Vec<Admission
         for hook in hooks.iter().filter(|hook| !hook.about.is_empty() && hook.failure.as_deref() != Some("Ignore")) {
             let Some(service) = &hook.client.service else { continue };
             // There are no others, and these become parts of addresses.
-            if is_cluster_name(&service.namespace) && is_cluster_name(&service.name) {
+            if is_dns_label(&service.namespace) && is_dns_label(&service.name) {
                 let service = format!("{}/{}", service.namespace, service.name);
                 about.entry((name.as_str(), service)).or_default().extend(&hook.about);
             }
