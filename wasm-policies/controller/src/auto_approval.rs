@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::operator::ClusterManager;
-use ocm_core::install::health::accepts_clusters;
+use ocm_core::install::feature_gates::accepts_clusters;
 use ocm_kube::{Cluster, explain};
 
 /// How long the hub may take to tell what it does by itself.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_core::csr::State;
+use ocm_core::managed::unapplied;
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 use serde::Serialize;
@@ -257,9 +258,9 @@ fn before_the_hub(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Way {
     if managed.operator.read().is_some_and(|operator| operator.health != Health::Ready || operator.replicas == 0) {
         return Way::StoppedAt(Step::Operator);
     }
-    let status = agent.klusterlet.status.as_ref();
-    let seen = status.and_then(|status| status.observed_generation).unwrap_or_default();
-    if seen < agent.klusterlet.metadata.generation.unwrap_or_default() {
+    // An operator that has applied the Klusterlet has made Deployments.
+    let has_no_agents = agent.side.deployments.read().is_some_and(Vec::is_empty);
+    if unapplied(agent.klusterlet).is_some() || has_no_agents {
         return Way::StoppedAt(Step::Klusterlet);
     }
     let runs = agent.side.deployments.read().is_none_or(|deployments| {

@@ -4,18 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use ocm_api::conditions::{self, managed_cluster};
-use ocm_api::names::{annotations, identity, labels, namespaces, secrets};
+use ocm_api::names::{identity, labels, secrets};
 use ocm_api::operator::{
     BootstrapKubeConfigsType, FeatureGateMode, KubeConfigSecret, LocalSecretsConfig, RegistrationAuthType,
 };
 use ocm_api::{ClusterManager, Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
+use ocm_core::agent_lease;
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
-use ocm_core::install::health;
+use ocm_core::install::mode;
 use ocm_core::join::fallback::FALLBACK_OF;
+use ocm_core::join::lease;
 use ocm_core::kubeconfig::{HUB_UID, HubAddress, Likeness};
+use ocm_core::managed;
 use ocm_core::phase::{Phase, Standing, standing};
 use ocm_core::workload::Health;
 
@@ -25,10 +27,6 @@ use crate::snapshot::{
 };
 use crate::text;
 
-/// How long a leader lease lasts where it does not say: seconds. Upstream: library-go's `LeaderElectionDefaulting`.
-const LEADER: i64 = 137;
-/// Time between two attempts to take one.
-const RETRY: SignedDuration = SignedDuration::from_secs(26);
 /// Signers date certificates back by so much: whoever gets one may have a clock that is behind. Upstream: `backdate` of the
 /// controller manager.
 pub(crate) const BACKDATED: SignedDuration = SignedDuration::from_mins(5);
@@ -134,9 +132,9 @@ impl<'a> Facts<'a> {
 
     /// The pod whose process has ended and holds a lease that still lasts: what has run out is taken over by whoever runs.
     pub fn gone_holder<'l>(&self, lease: &'l LeaseFacts) -> Option<&'l str> {
-        let lasts = SignedDuration::from_secs(lease.seconds.map_or(LEADER, i64::from)) + RETRY;
+        let lasts = lease.seconds.map_or(lease::LASTS, |seconds| SignedDuration::from_secs(i64::from(seconds)));
         let renewed = lease.renewed.as_ref()?.0;
-        lease.gone.as_deref().filter(|_| self.now.duration_since(renewed) < lasts)
+        lease.gone.as_deref().filter(|_| self.now.duration_since(renewed) < lasts + lease::RETRY)
     }
 
     /// How long ago a time was, in words; `a time that is not known` if there is none.
@@ -188,20 +186,12 @@ fn of_other_hubs(snapshot: &Snapshot) -> BTreeMap<&str, &str> {
 /// The ClusterManager of the hub that was looked at. A cluster can run the pods of other hubs, too, which are hosted there:
 /// what is hosted is the hub's own only where nothing else is.
 pub fn own_manager(managers: &[ClusterManager]) -> Option<&ClusterManager> {
-    managers.iter().find(|manager| !health::is_hosted(manager)).or_else(|| managers.first())
+    managers.iter().find(|manager| !mode::is_hosted(manager)).or_else(|| managers.first())
 }
 
 /// Whether a ClusterManager is that of the hub that was looked at, and not of another one.
 pub(crate) fn is_own_manager(managers: &[ClusterManager], manager: &ClusterManager) -> bool {
     own_manager(managers).is_none_or(|own| own.metadata.name == manager.metadata.name)
-}
-
-/// The namespace of the pods of a hub. Upstream: `ClusterManagerNamespace`.
-pub fn namespace_of(manager: &ClusterManager) -> &str {
-    match health::is_hosted(manager) {
-        true => manager.metadata.name.as_deref().unwrap_or_default(),
-        false => namespaces::HUB,
-    }
 }
 
 /// Whether two agents are known to register with different hubs: neither an address nor an authority is the same.
@@ -335,8 +325,7 @@ impl Cluster<'_> {
 
     /// Time between two renewals of the lease.
     pub fn lease_period(&self) -> SignedDuration {
-        let seconds = self.object.and_then(|object| object.spec.lease_duration_seconds);
-        SignedDuration::from_secs(i64::from(seconds.filter(|seconds| *seconds > 0).unwrap_or(60)))
+        self.object.map_or_else(|| agent_lease::lease_period(&ManagedCluster::default()), agent_lease::lease_period)
     }
 
     /// When the agent last renewed its lease, by its own clock.
@@ -344,15 +333,9 @@ impl Cluster<'_> {
         Some(self.lease?.renewed.as_ref()?.0)
     }
 
-    /// When the hub last heard from the agent: by the hub's clock where the lease tells, else by the agent's. None: there is no
-    /// lease, or the hub has made it itself, as it does when it accepts a cluster (upstream: `leaseController`).
+    /// When the hub last heard from the agent, as [`agent_lease::heard`] has it. None: there is no lease, too.
     pub fn heard(&self) -> Option<Timestamp> {
-        let conditions = self.object?.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        if !conditions::is_true(conditions, managed_cluster::JOINED) {
-            return None;
-        }
-        let written = self.lease?.written.as_ref().map(|time| time.0);
-        self.renewed().map(|renewed| written.unwrap_or(renewed))
+        agent_lease::heard(self.object?, self.renewed(), self.lease?.written.as_ref().map(|time| time.0))
     }
 
     /// How far the agent's clock is ahead of the hub's; less than nothing if it is behind. None: the lease does not tell.
@@ -360,17 +343,15 @@ impl Cluster<'_> {
         Some(self.renewed()?.duration_since(self.lease?.written.as_ref()?.0))
     }
 
-    /// Whether the agent has renewed its lease of late: two periods, because one may be on its way and clocks differ.
-    /// None: it has not.
+    /// Whether the agent has renewed its lease of late, as [`agent_lease::is_recent`] has it. None: it has not.
     pub fn is_fresh(&self, now: Timestamp) -> Option<bool> {
-        Some(now.duration_since(self.heard()?) < self.lease_period() * 2)
+        Some(agent_lease::is_recent(self.object?, self.heard()?, now))
     }
 
-    /// Whether the agent has been silent for so long that no restart explains it: a new pod waits until the leader lease of
-    /// the former one has run out, and renews at its next turn. None: there is no lease, or it was never renewed.
+    /// Whether the agent has been silent for longer than any restart takes, as [`agent_lease::is_silent`] has it. None: there is no
+    /// lease, or it was never renewed.
     pub fn is_silent(&self, now: Timestamp) -> Option<bool> {
-        let longest = self.lease_period() + SignedDuration::from_secs(LEADER) + RETRY;
-        Some(now.duration_since(self.heard()?) >= longest.max(self.lease_period() * 2))
+        Some(agent_lease::is_silent(self.object?, self.heard()?, now))
     }
 
     /// The hub that its agent is at, where that one has not come to the hub that was looked at, and does only when its own does not
@@ -395,12 +376,9 @@ impl Cluster<'_> {
 
     /// Whether it registers by AWS IAM, without certificates.
     pub fn is_aws(&self) -> bool {
-        let arn = |object: &ManagedCluster| {
-            object.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(annotations::MANAGED_CLUSTER_ARN))
-        };
         match self.agent {
             Some(agent) => driver(agent.klusterlet) == RegistrationAuthType::AwsIrsa,
-            None => self.object.is_some_and(arn),
+            None => self.object.is_some_and(managed::comes_by_aws),
         }
     }
 

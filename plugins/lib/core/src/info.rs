@@ -7,7 +7,7 @@ use ocm_api::{ClusterManager, Condition, Klusterlet};
 use serde_json::Value;
 
 use crate::gates::{self, State};
-use crate::install::{self, health};
+use crate::install::{feature_gates, health, mode};
 use crate::join;
 use crate::join::fallback::{self, Known};
 use crate::kubeconfig::{HubAddress, Likeness};
@@ -128,13 +128,6 @@ fn named(operator: Option<Running>, namespace: &str, others: Vec<Running>) -> Ve
     operator.into_iter().chain(others.into_iter().map(|one| (namespace.to_owned(), one))).collect()
 }
 
-/// The namespace of a hub's Deployments.
-pub fn namespace_of_hub(manager: &ClusterManager) -> String {
-    let name = manager.metadata.name.as_deref().unwrap_or_default();
-    let namespace = if health::is_hosted(manager) { name } else { namespaces::HUB };
-    namespace.to_owned()
-}
-
 /// The namespace of the agents of a Klusterlet.
 pub fn namespace_of_agents(klusterlet: &Klusterlet) -> String {
     let name = klusterlet.metadata.name.as_deref().unwrap_or_default();
@@ -152,7 +145,7 @@ pub fn of_hub(
     running: Vec<Running>,
     definitions: Vec<Definition>,
 ) -> Info {
-    let namespace = namespace_of_hub(&manager);
+    let namespace = mode::namespace_of(&manager).to_owned();
     let facts = health::HubFacts {
         operator: operator_health(operator.as_ref()),
         gone_leader: None,
@@ -171,7 +164,7 @@ pub fn of_hub(
         drivers: or_csr(drivers.map(str::to_owned).collect()),
         hubs: Vec::new(),
         conditions: facts.manager.status.map(|status| status.conditions).unwrap_or_default(),
-        gates: gates::states(&object["spec"], install::feature_gates::GATES),
+        gates: gates::states(&object["spec"], feature_gates::GATES),
         deployments: named(operator, &namespace, running),
         object,
         parts,

@@ -12,6 +12,7 @@ pub mod account;
 pub mod addon;
 pub mod address;
 pub mod admission;
+pub mod agent_lease;
 pub mod baseline;
 pub mod bootstrap;
 pub mod certificate;

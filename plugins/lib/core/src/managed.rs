@@ -1,9 +1,11 @@
 //! What a managed cluster shows of its agent, and what its hub shows of it: facts, each of them or why it could not be
 //! read.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use ocm_api::{Klusterlet, ManagedCluster};
+use ocm_api::conditions::{self, klusterlet, managed_cluster};
+use ocm_api::names::annotations;
+use ocm_api::{Condition, Klusterlet, ManagedCluster};
 
 use crate::Failure;
 use crate::certificate::Certificate;
@@ -101,20 +103,43 @@ pub struct RegistrationFacts {
     pub lease: Result<Option<Lease>, Failure>,
 }
 
-/// When an agent has renewed its lease last.
-pub fn renewed(lease: &Lease) -> Option<Timestamp> {
-    lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0)
+/// What an operator has not done about a Klusterlet, as far as the Klusterlet tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unapplied<'a> {
+    /// It reports so. Of a hosted cluster, that it does not reach it, too.
+    Reported(&'a Condition),
+    /// It has not observed the latest generation.
+    NotObserved,
 }
 
-/// Whether an agent that was heard of then is there now: it renews its lease every `leaseDurationSeconds`. Two periods:
-/// one may be on its way, and clocks differ.
-pub fn is_recent(cluster: &ManagedCluster, renewed: Timestamp, now: Timestamp) -> bool {
-    let seconds = cluster.spec.lease_duration_seconds.filter(|seconds| *seconds > 0).unwrap_or(60);
-    now.duration_since(renewed) < SignedDuration::from_secs(i64::from(seconds) * 2)
+/// What an operator has not done about a Klusterlet. None: it says of nothing that it has failed.
+pub fn unapplied(klusterlet: &Klusterlet) -> Option<Unapplied<'_>> {
+    let status = klusterlet.status.as_ref();
+    let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let failed = [klusterlet::READY_TO_APPLY, klusterlet::APPLIED]
+        .into_iter()
+        .filter_map(|kind| conditions::find(conditions, kind))
+        .find(|condition| condition.status == conditions::FALSE);
+    let seen = status.and_then(|status| status.observed_generation).unwrap_or_default();
+    let is_behind = seen < klusterlet.metadata.generation.unwrap_or_default();
+    failed.map(Unapplied::Reported).or(is_behind.then_some(Unapplied::NotObserved))
+}
+
+/// Whether a cluster registers with an identity of AWS: its agent asks for no certificate.
+pub fn comes_by_aws(cluster: &ManagedCluster) -> bool {
+    cluster.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(annotations::MANAGED_CLUSTER_ARN))
+}
+
+/// Whether the agent of a cluster has joined.
+pub fn has_joined(cluster: &ManagedCluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    conditions::is_true(conditions, managed_cluster::JOINED)
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
 
     #[test]

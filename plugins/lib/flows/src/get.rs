@@ -14,6 +14,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
 use ocm_api::registration::RegisteredKeysStatus;
 use ocm_core::csr::{Request, Settings, State, Violation};
+use ocm_core::managed::has_joined;
 use ocm_core::phase::{Standing, standing};
 use ocm_core::shell::shell;
 use ocm_core::{Failure, Reason, bootstrap};
@@ -150,7 +151,7 @@ const KNOWN_USER: Duration = Duration::from_secs(30);
 /// # Errors
 /// When the hub cannot be read.
 pub async fn look_at_names(hub: &Cluster, rows: &mut [ClusterRow]) -> Result<Option<String>, Failure> {
-    let waits = |row: &&ClusterRow| !registry::has_joined(&row.object);
+    let waits = |row: &&ClusterRow| !has_joined(&row.object);
     let names: Vec<String> = rows.iter().filter(waits).map(|row| row.name().to_owned()).collect();
     let (registrations, unread) = noted_of(hub, &names).await?;
     let known = registrations.into_iter().filter_map(|one| Some((one.metadata.name?, one.status)));

@@ -11,7 +11,7 @@ use kube::{Api, Resource};
 use ocm_api::names::{namespaces, operators};
 use ocm_api::{ClusterManager, Klusterlet};
 use ocm_core::info::{self, Definition, Hub, Info};
-use ocm_core::install::Live;
+use ocm_core::install::{Live, mode};
 use ocm_core::join::fallback;
 use ocm_core::upgrade::rollout::Running;
 use ocm_core::upgrade::{HUB_DEFINITIONS, KLUSTERLET_DEFINITIONS, hub, klusterlet};
@@ -49,7 +49,7 @@ pub async fn hubs(cluster: &Cluster) -> Result<Vec<Info>, Failure> {
     try_join_all(managers.into_iter().map(async |object| {
         let manager: ClusterManager = typed(&object)?;
         let live = Live { cluster_manager: Some(object.clone()), operator: operator.clone(), nodes: None };
-        let deployments = installed::running(cluster, &info::namespace_of_hub(&manager), None).await?;
+        let deployments = installed::running(cluster, mode::namespace_of(&manager), None).await?;
         Ok(info::of_hub(manager, object, hub::parts(&live), running.clone(), deployments, definitions.clone()))
     }))
     .await

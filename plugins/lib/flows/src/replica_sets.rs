@@ -4,7 +4,7 @@ use kube::Api;
 use kube::api::ListParams;
 use ocm_api::ClusterManager;
 use ocm_core::install::feature_gates::REPLICA_SETS;
-use ocm_core::install::health::follows_replica_sets;
+use ocm_core::install::feature_gates::follows_replica_sets;
 use ocm_core::plan::{Applied, Mode, Plan};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;

@@ -1,13 +1,16 @@
 //! 21xx: the managed cluster's half of a join: operator, Klusterlet, agents, and what they register with.
 
 use jiff::{SignedDuration, Timestamp};
+use ocm_api::Condition;
 use ocm_api::conditions::{self, klusterlet};
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_api::operator::{KlusterletMode, RegistrationAuthType};
 use ocm_core::Reason;
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::State;
+use ocm_core::join::lease::LASTS;
 use ocm_core::kubeconfig::Likeness;
+use ocm_core::managed::{Unapplied, unapplied};
 use ocm_core::phase::Phase;
 
 use super::next::{AGENT, AGENT_LOGS, operator};
@@ -478,7 +481,7 @@ fn held_by_nobody(facts: &Facts<'_>, lease: &LeaseFacts, who: &str) -> Option<Fi
         Finding::error(format!("{who} waits for leader lease {name}, whose holder is gone"))
             .on(Side::Managed, "Lease", Some(namespace), name)
             .seen(format!("a process of pod {pod} holds the lease and has ended"))
-            .because("it ended without releasing the lease, which lasts for 137 seconds")
+            .because(format!("it ended without releasing the lease, which lasts for {} seconds", LASTS.as_secs()))
             .run(Side::Managed, "kubectl delete lease/{} -n {}", &[name, namespace]),
     )
 }
@@ -545,30 +548,29 @@ fn klusterlet_applied(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     let klusterlet = agent.klusterlet;
     let name = klusterlet.metadata.name.as_deref().unwrap_or_default();
-    let status = klusterlet.status.clone().unwrap_or_default();
-    let (seen, latest) =
-        (status.observed_generation.unwrap_or_default(), klusterlet.metadata.generation.unwrap_or_default());
     let about = |text: String| {
         let finding = Finding::error(text).on(Side::Managed, "Klusterlet", None, name);
         finding.run(Side::Managed, "kubectl logs deployment/klusterlet -n {} --tail=50", &[operator(facts)])
     };
-    for kind in [klusterlet::READY_TO_APPLY, klusterlet::APPLIED] {
-        let condition = conditions::find(&status.conditions, kind);
-        if let Some(condition) = condition.filter(|condition| condition.status == conditions::FALSE) {
-            let text = format!("the klusterlet operator reports {}", condition.reason);
-            let found = about(text).seen(format!("{kind}=False: {}", condition.message));
-            return Outcome::Found(vec![match causes::operator(&condition.message) {
+    match unapplied(klusterlet) {
+        None => Outcome::Pass,
+        Some(Unapplied::Reported(condition)) => {
+            let Condition { type_: kind, reason, message, .. } = condition;
+            let text = format!("the klusterlet operator reports {reason}");
+            let found = about(text).seen(format!("{kind}=False: {message}"));
+            Outcome::Found(vec![match causes::operator(message) {
                 Some(cause) => found.because(cause),
-                None if kind == klusterlet::READY_TO_APPLY => found.because(causes::connection(&condition.message).1),
+                None if kind == klusterlet::READY_TO_APPLY => found.because(causes::connection(message).1),
                 None => found,
-            }]);
+            }])
+        }
+        Some(Unapplied::NotObserved) => {
+            let text = format!("the operator has not observed the latest change of Klusterlet {name}");
+            let seen = klusterlet.status.as_ref().and_then(|status| status.observed_generation).unwrap_or_default();
+            let latest = klusterlet.metadata.generation.unwrap_or_default();
+            Outcome::Found(vec![about(text).seen(format!("generation {latest}, observed {seen}"))])
         }
     }
-    if seen < latest {
-        let text = format!("the operator has not observed the latest change of Klusterlet {name}");
-        return Outcome::Found(vec![about(text).seen(format!("generation {latest}, observed {seen}"))]);
-    }
-    Outcome::Pass
 }
 
 fn agents_run(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {

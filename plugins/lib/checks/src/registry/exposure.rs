@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use ocm_api::names::{identity, namespaces, operators};
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
-use ocm_core::install::health;
+use ocm_core::install::{feature_gates, mode};
 use ocm_core::phase::Phase;
 
 use super::next::requests;
@@ -98,11 +98,11 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn asks_before_it_accepts(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let managers = hub.managers.read().map(Vec::as_slice).unwrap_or_default();
-    let Some(manager) = managers.iter().find(|manager| !health::is_hosted(manager)) else {
+    let Some(manager) = managers.iter().find(|manager| !mode::is_hosted(manager)) else {
         return Outcome::skip("the hub's ClusterManager is on another cluster");
     };
     let has_engine = hub.policy_engine.read().is_some_and(|engine| !engine.is_empty());
-    if has_engine || !health::accepts_clusters(managers) {
+    if has_engine || !feature_gates::accepts_clusters(managers) {
         return Outcome::Pass;
     }
     let name = manager.metadata.name.as_deref().unwrap_or_default();
@@ -164,7 +164,7 @@ fn requests_say_what_they_are(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outco
     let managers = facts.snapshot.hub.as_ref().and_then(|hub| hub.managers.read());
     // The server of a hosted hub is in a namespace that may not be known here. Those of others, whose pods run beside the hub's
     // own, send nothing here.
-    let is_elsewhere = managers.is_none_or(|managers| managers.iter().all(health::is_hosted));
+    let is_elsewhere = managers.is_none_or(|managers| managers.iter().all(mode::is_hosted));
     let is_grpc_server = |user: &str| {
         user == identity::GRPC_SERVER_USER
             || (is_elsewhere && user.starts_with("system:serviceaccount:") && user.ends_with(":grpc-server-sa"))

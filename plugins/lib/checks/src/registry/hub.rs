@@ -3,13 +3,15 @@
 use ocm_api::conditions::{self, cluster_manager};
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_core::certificate::Certificate;
+use ocm_core::install::mode::namespace_of;
+use ocm_core::join::lease::LASTS;
 
 use super::next::{RESTART, hub_operator};
 use super::subject::of_manager;
 use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
 use crate::causes;
-use crate::facts::{Facts, is_own_manager, namespace_of, own_manager};
+use crate::facts::{Facts, is_own_manager, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, Side, Workload};
 
@@ -265,7 +267,7 @@ fn hub_operator_leads(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
     let finding = Finding::error("the hub's operator waits for a leader lease whose holder is gone")
         .on(Side::Hub, "Lease", Some(namespace), lease)
         .seen(format!("a process of pod {pod} holds the lease and has ended"))
-        .because("it was killed before it released the lease, which lasts for 137 seconds")
+        .because(format!("it was killed before it released the lease, which lasts for {} seconds", LASTS.as_secs()))
         .run(Side::Hub, "kubectl delete lease/{} -n {}", &[lease, namespace]);
     Outcome::Found(vec![finding])
 }

@@ -3,11 +3,12 @@
 use jiff::SignedDuration;
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::{namespaces, taints};
+use ocm_core::install::mode::namespace_of;
 
 use super::next::{look_at_both, requests};
 use super::subject::{has_joined, staying};
 use super::{Category, Check, Input, Page, Rule};
-use crate::facts::{Cluster, Facts, namespace_of, own_manager};
+use crate::facts::{Cluster, Facts, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, Side};
 use crate::{suppress, text};

@@ -4,12 +4,12 @@ use jiff::SignedDuration;
 use ocm_api::ClusterManager;
 use ocm_api::names::namespaces;
 use ocm_api::operator::{Endpoint, EndpointProtocol, EndpointType, RegistrationAuthType};
-use ocm_core::install::health;
+use ocm_core::install::mode::{is_hosted, namespace_of};
 
 use super::next::{RESTART, hub_operator};
 use super::subject::of_manager;
 use super::{Category, Check, Input, Page, Rule};
-use crate::facts::{Facts, is_own_manager, namespace_of, own_manager};
+use crate::facts::{Facts, is_own_manager, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, ServiceFacts, Side, WebhookFacts};
 use crate::text;
@@ -222,7 +222,7 @@ fn add_ons_converted(_: &Facts<'_>, hub: &HubSide) -> Outcome {
 }
 
 fn hub_namespaces_stay(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
-    let hosted = hub.managers.read().into_iter().flatten().filter(|manager| health::is_hosted(manager));
+    let hosted = hub.managers.read().into_iter().flatten().filter(|manager| is_hosted(manager));
     let hosted: Vec<&str> = hosted.filter_map(|manager| manager.metadata.name.as_deref()).collect();
     let home = hub.managers.read().and_then(|managers| own_manager(managers)).map_or(namespaces::HUB, namespace_of);
     let own = |name: &str| [namespaces::OPERATOR, namespaces::HUB].contains(&name) || hosted.contains(&name);

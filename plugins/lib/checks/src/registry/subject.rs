@@ -1,7 +1,7 @@
 //! What a check is about: a cluster, and why it is skipped where that is not there; or a hub, and not another one.
 
 use ocm_api::ClusterManager;
-use ocm_api::conditions::{self, managed_cluster};
+use ocm_core::managed;
 
 use crate::facts::{Cluster, is_own_manager};
 use crate::finding::Finding;
@@ -41,6 +41,5 @@ pub(super) fn of_manager(hub: &HubSide, manager: &ClusterManager, finding: Findi
 
 /// Whether an agent has ever joined, as its hub tells.
 pub(super) fn has_joined(cluster: &Cluster<'_>) -> bool {
-    let conditions = cluster.object.and_then(|object| object.status.as_ref());
-    conditions.is_some_and(|status| conditions::is_true(&status.conditions, managed_cluster::JOINED))
+    cluster.object.is_some_and(managed::has_joined)
 }

@@ -3,11 +3,12 @@
 use ocm_api::ClusterManager;
 use ocm_api::names::secrets;
 use ocm_api::operator::EndpointType;
+use ocm_core::install::mode::namespace_of;
 
 use super::next::{AGENT, AGENT_LOGS};
 use super::subject::agent;
 use super::{Category, Check, Input, Page, Rule};
-use crate::facts::{Agent, Cluster, Facts, namespace_of, own_manager};
+use crate::facts::{Agent, Cluster, Facts, own_manager};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{GrpcFacts, HubSide, NetworkPolicyFacts, Side, Workload};
 use crate::text;

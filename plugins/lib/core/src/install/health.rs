@@ -3,12 +3,11 @@
 use std::fmt;
 
 use ocm_api::conditions::{self, cluster_manager};
-use ocm_api::names::{hub, namespaces, operators};
-use ocm_api::operator::{ClusterManagerMode, FeatureGate, FeatureGateMode};
+use ocm_api::names::{namespaces, operators};
 use ocm_api::{ClusterManager, Condition};
 
-use super::feature_gates::{AUTO_APPROVAL, DEFAULT_CLUSTER_SET, REPLICA_SETS};
 use crate::Named;
+use crate::join::lease;
 use crate::workload::Health;
 
 /// What a hub shows at one moment.
@@ -129,7 +128,8 @@ impl fmt::Display for Finding {
             Self::Deployment { name, because } => write!(f, "Deployment {name}: {because}"),
             Self::GoneLeader(pod) => write!(
                 f,
-                "the operator waits, for up to 137 s, for Lease {}/{} that a process of pod {pod} held, which has ended",
+                "the operator waits, for up to {} s, for Lease {}/{} that a process of pod {pod} held, which has ended",
+                lease::LASTS.as_secs(),
                 namespaces::OPERATOR,
                 operators::CLUSTER_MANAGER_LOCK
             ),
@@ -152,51 +152,6 @@ impl fmt::Display for Finding {
             Self::Unanswered { kind, because } => write!(f, "the webhook of {kind} does not answer yet: {because}"),
         }
     }
-}
-
-/// Whether the hub's pods run here and everything else is on another cluster.
-pub fn is_hosted(manager: &ClusterManager) -> bool {
-    manager.spec.deploy_option.as_ref().is_some_and(|option| option.mode == ClusterManagerMode::Hosted)
-}
-
-/// Whether new clusters get the set `default`.
-pub fn has_default_set(manager: &ClusterManager) -> bool {
-    let gates = manager.spec.registration_configuration.iter().flat_map(|registration| &registration.feature_gates);
-    !gates.into_iter().any(|gate| gate.feature == DEFAULT_CLUSTER_SET && gate.mode == Some(FeatureGateMode::Disable))
-}
-
-/// Whether a hub accepts clusters by itself, whoever creates them: its feature gate ManagedClusterAutoApproval is on. So it
-/// may be where none of these is the hub's here: its operator runs on another cluster, or it has none.
-pub fn accepts_clusters(managers: &[ClusterManager]) -> bool {
-    let mut here = managers.iter().filter(|manager| !is_hosted(manager)).peekable();
-    let is_on = |manager: &ClusterManager| {
-        let registration = manager.spec.registration_configuration.as_ref();
-        registration.is_some_and(|registration| is_alpha_on(&registration.feature_gates, AUTO_APPROVAL))
-    };
-    here.peek().is_none() || here.any(is_on)
-}
-
-/// Whether a hub makes works of ManifestWorkReplicaSets: its feature gate of that name is on. None if none of these is the
-/// hub's here: its operator runs on another cluster, or it has none.
-pub fn follows_replica_sets(managers: &[ClusterManager]) -> Option<bool> {
-    let mut here = managers.iter().filter(|manager| !is_hosted(manager)).peekable();
-    here.peek()?;
-    Some(here.any(|manager| {
-        let work = manager.spec.work_configuration.as_ref();
-        work.is_some_and(|work| is_alpha_on(&work.feature_gates, REPLICA_SETS))
-    }))
-}
-
-/// Whether a gate is on that is off unless somebody says otherwise.
-fn is_alpha_on(gates: &[FeatureGate], name: &str) -> bool {
-    // AllAlpha is none that the operator knows. Upstream: `ConvertToFeatureGateFlags`.
-    let gate = gates.iter().rfind(|gate| gate.feature == name);
-    gate.is_some_and(|gate| gate.mode == Some(FeatureGateMode::Enable))
-}
-
-/// The set of a new cluster that the ManagedCluster webhook was asked about.
-pub fn is_defaulted(manager: &ClusterManager, set: Option<&str>) -> bool {
-    !has_default_set(manager) || set == Some(hub::DEFAULT_CLUSTER_SET)
 }
 
 /// Everything that is missing, from the operator outwards: the first is what holds up the others.
@@ -270,7 +225,7 @@ fn reported(facts: &HubFacts, findings: &mut Vec<Finding>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -289,59 +244,6 @@ mod tests {
                     condition("HubRegistrationDegraded", "False"), condition("HubPlacementDegraded", "False")]},
         }))
         .unwrap()
-    }
-
-    #[test]
-    fn a_hub_accepts_clusters_where_its_gate_is_on_and_where_nobody_knows() {
-        let with = |gates: Value, mode: &str| {
-            let mut manager = manager(2, "False");
-            manager.spec = serde_json::from_value(json!({
-                "registrationConfiguration": {"featureGates": gates}, "deployOption": {"mode": mode},
-            }))
-            .unwrap();
-            manager
-        };
-        let gate = |name: &str, mode: &str| json!({"feature": name, "mode": mode});
-        let on = with(json!([gate("ManagedClusterAutoApproval", "Enable")]), "Default");
-        let off = with(json!([gate("ResourceCleanup", "Enable")]), "Default");
-        let all = with(json!([gate("AllAlpha", "Enable")]), "Default");
-        let all_but = [gate("AllAlpha", "Enable"), gate("ManagedClusterAutoApproval", "Disable")];
-        let all_but = with(json!(all_but), "Default");
-        let elsewhere = with(json!([]), "Hosted");
-        for (managers, accepts) in [
-            (vec![on.clone()], true),
-            (vec![off.clone()], false),
-            (vec![off.clone(), on], true),
-            (vec![all], false),
-            (vec![all_but], false),
-            (vec![manager(2, "False")], false),
-            (vec![], true),
-            (vec![elsewhere.clone()], true),
-            (vec![elsewhere, off], false),
-        ] {
-            assert_eq!(accepts_clusters(&managers), accepts, "{managers:?}");
-        }
-    }
-
-    #[test]
-    fn a_hub_makes_works_of_sets_where_its_gate_is_on() {
-        let with = |gates: Value, mode: &str| {
-            let mut manager = manager(2, "False");
-            let spec = json!({"workConfiguration": {"featureGates": gates}, "deployOption": {"mode": mode}});
-            manager.spec = serde_json::from_value(spec).unwrap();
-            manager
-        };
-        let gate = |name: &str, mode: &str| json!({"feature": name, "mode": mode});
-        let on = with(json!([gate("ManifestWorkReplicaSet", "Enable")]), "Default");
-        let all = with(json!([gate("AllAlpha", "Enable")]), "Default");
-        let off = with(json!([gate("ManifestWorkReplicaSet", "Disable"), gate("AllAlpha", "Enable")]), "Default");
-        assert_eq!(follows_replica_sets(&[off.clone(), on]), Some(true));
-        assert_eq!(follows_replica_sets(&[all]), Some(false));
-        assert_eq!(follows_replica_sets(&[off]), Some(false));
-        assert_eq!(follows_replica_sets(&[manager(2, "False")]), Some(false));
-        let elsewhere = with(json!([gate("ManifestWorkReplicaSet", "Enable")]), "Hosted");
-        assert_eq!(follows_replica_sets(&[elsewhere]), None);
-        assert_eq!(follows_replica_sets(&[]), None);
     }
 
     fn facts(manager: ClusterManager) -> HubFacts {

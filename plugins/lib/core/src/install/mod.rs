@@ -15,6 +15,7 @@ pub mod hosted;
 mod hosting;
 pub(crate) mod images;
 mod live;
+pub mod mode;
 mod options;
 mod plan;
 pub(crate) mod rbac;

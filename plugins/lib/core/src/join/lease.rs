@@ -4,11 +4,17 @@
 //! lease runs out: more than two minutes. That is another pod, or the same with its container started anew: agents end by
 //! themselves when what they register with has changed.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use ocm_api::Manifest;
 use ocm_api::names::{agent, operators};
 use ocm_api::operator::KlusterletMode;
+
+/// How long a leader lease stands that was not renewed, where it does not say. Upstream: library-go's
+/// `LeaderElectionDefaulting`.
+pub const LASTS: SignedDuration = SignedDuration::from_secs(137);
+/// Time between two attempts to take a leader lease. Upstream: as above.
+pub const RETRY: SignedDuration = SignedDuration::from_secs(26);
 
 /// A leader lease that may hold up a join.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,11 +10,10 @@
 
 use jiff::Timestamp;
 use ocm_api::ManagedCluster;
-use ocm_api::conditions::{self, klusterlet};
-use ocm_api::names::annotations;
 
 use super::asking::Asking;
-use crate::managed::{ManagedFacts, is_recent, renewed};
+use crate::agent_lease::{heard, is_recent, renewed, written};
+use crate::managed::{ManagedFacts, Unapplied, comes_by_aws, unapplied};
 use crate::phase::{Phase, standing};
 use crate::workload::Health;
 use crate::{Failure, Reason, Remedy};
@@ -131,7 +130,7 @@ pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> St
         }
         Phase::Accepted => waits(Link::Joining, "the agent to join", agent.waits_for(name)),
         Phase::Joined => waits(Link::Availability, "the cluster to be available", standing.message),
-        Phase::Available if is_fresh(snapshot, cluster, now) => Step::Reached(Phase::Available),
+        Phase::Available if is_fresh(snapshot, cluster, now).unwrap_or(true) => Step::Reached(Phase::Available),
         // What the hub says stays true for minutes after the agent has gone.
         Phase::Available => running_first(
             Link::Availability,
@@ -149,9 +148,11 @@ fn wait(link: Link, doing: &str, because: String) -> Wait {
     Wait { link, doing: format!("waiting for {doing}"), because }
 }
 
-/// Whether the agent's report is of this life of the cluster. Who may not read leases believes the hub.
-fn is_fresh(snapshot: &Snapshot, cluster: &ManagedCluster, now: Timestamp) -> bool {
-    last_renewed(snapshot).is_none_or(|renewed| is_recent(cluster, renewed, now))
+/// Whether the agent's report is of this life of the cluster. None: no lease tells, for it may not be read, or no agent has
+/// renewed it yet; then the hub's word is all there is.
+fn is_fresh(snapshot: &Snapshot, cluster: &ManagedCluster, now: Timestamp) -> Option<bool> {
+    let lease = snapshot.hub.lease.as_ref().ok()?.as_ref()?;
+    heard(cluster, renewed(lease), written(lease)).map(|heard| is_recent(cluster, heard, now))
 }
 
 /// What is missing until the agents of another mode have taken over: they run, the former ones do not any more, and the hub has
@@ -181,11 +182,6 @@ fn is_of_former(snapshot: &Snapshot, anew: Option<Former>) -> bool {
 /// When the agent has renewed its lease last; none: it has not, or that cannot be read.
 pub fn last_renewed(snapshot: &Snapshot) -> Option<Timestamp> {
     snapshot.hub.lease.as_ref().ok().and_then(Option::as_ref).and_then(renewed)
-}
-
-/// Whether a cluster registers with an identity of AWS: its agent asks for no certificate.
-fn comes_by_aws(cluster: &ManagedCluster) -> bool {
-    cluster.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(annotations::MANAGED_CLUSTER_ARN))
 }
 
 /// The chain up to the registration.
@@ -238,16 +234,10 @@ fn klusterlet_lacks(managed: &ManagedFacts) -> Option<String> {
         Ok(None) => return Some("there is no Klusterlet".to_owned()),
         Err(trouble) => return Some(trouble.to_string()),
     };
-    let status = klusterlet.status.clone().unwrap_or_default();
-    let (seen, wanted) =
-        (status.observed_generation.unwrap_or_default(), klusterlet.metadata.generation.unwrap_or_default());
-    // Of a hosted cluster, whether the operator reaches it.
-    let all = [klusterlet::READY_TO_APPLY, klusterlet::APPLIED];
-    let mut conditions = all.iter().filter_map(|kind| conditions::find(&status.conditions, kind));
     let has_no_agents = managed.agents.as_ref().is_ok_and(Vec::is_empty);
-    match conditions.find(|condition| condition.status == conditions::FALSE) {
-        Some(failed) => Some(format!("{}: {}", failed.reason, failed.message)),
-        None if seen < wanted => Some("it runs, but has not observed the latest generation".to_owned()),
+    match unapplied(klusterlet) {
+        Some(Unapplied::Reported(failed)) => Some(format!("{}: {}", failed.reason, failed.message)),
+        Some(Unapplied::NotObserved) => Some("it runs, but has not observed the latest generation".to_owned()),
         None => has_no_agents.then(|| "no agent has been created yet".to_owned()),
     }
 }
@@ -259,6 +249,7 @@ mod tests {
     use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
     use ocm_api::Klusterlet;
+    use ocm_api::names::annotations;
     use serde_json::json;
 
     use super::*;
@@ -499,6 +490,14 @@ mod tests {
         assert_eq!(judge(&snapshot, Goal::Available), Step::Reached(Phase::Available));
         snapshot.hub.lease = Ok(lease(600));
         assert_eq!(link(&snapshot, Goal::Available).0, Link::Operator);
+        // The agent's clock is ten minutes behind the hub's.
+        let fields =
+            json!([{"manager": "m", "time": now() - 30.seconds(), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}]);
+        let mut written = lease(600);
+        written.as_mut().unwrap().metadata.managed_fields = serde_json::from_value(fields).unwrap();
+        snapshot.hub.lease = Ok(written);
+        assert_eq!(judge(&snapshot, Goal::Available), Step::Reached(Phase::Available));
+        snapshot.hub.lease = Ok(lease(600));
         snapshot.managed.operator = Ok(Health::Ready);
         assert!(link(&snapshot, Goal::Available).1.contains("has not reported"));
         // Who may not read it believes the hub.

@@ -7,12 +7,13 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::names::{annotations, finalizers};
-use ocm_api::{ManagedCluster, ManagedClusterAddOn, Manifest, ManifestWork, conditions};
+use ocm_api::{ManagedCluster, ManagedClusterAddOn, Manifest, ManifestWork};
 use serde_json::Value;
 
 use super::{meta, some};
+use crate::agent_lease::is_recent;
 use crate::duration::human;
-use crate::managed::is_recent;
+use crate::managed::has_joined;
 use crate::{Failure, Remedy};
 
 /// What an agent has to clean up. In this order they go.
@@ -81,14 +82,6 @@ impl Agent {
             }
         }
     }
-}
-
-/// Whether an agent has joined under the name of a cluster.
-pub fn has_joined(cluster: &ManagedCluster) -> bool {
-    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == conditions::managed_cluster::JOINED && condition.status == "True")
 }
 
 impl Remaining {

@@ -4,6 +4,7 @@ use ocm_api::Klusterlet;
 use ocm_api::conditions::{self, klusterlet as kinds};
 use ocm_api::operator::OperatorStatus;
 
+use crate::managed::{Unapplied, unapplied};
 use crate::workload::Health;
 
 /// A Deployment of an operator.
@@ -43,17 +44,15 @@ pub fn agents_lack(
     if let Some(because) = operator.because() {
         return Some(format!("the operator: {because}"));
     }
-    let status = klusterlet.status.clone().unwrap_or_default();
-    let condition = |kind: &str| conditions::find(&status.conditions, kind);
-    for kind in [kinds::READY_TO_APPLY, kinds::APPLIED] {
-        if let Some(bad) = condition(kind).filter(|condition| condition.status == conditions::FALSE) {
-            return Some(format!("the operator reports {}: {}", bad.reason, bad.message));
+    match unapplied(klusterlet) {
+        Some(Unapplied::Reported(bad)) => return Some(format!("the operator reports {}: {}", bad.reason, bad.message)),
+        Some(Unapplied::NotObserved) => {
+            return Some("the operator has not observed the latest generation of the Klusterlet yet".to_owned());
         }
+        None => {}
     }
-    if status.observed_generation.unwrap_or_default() < klusterlet.metadata.generation.unwrap_or_default() {
-        return Some("the operator has not observed the latest generation of the Klusterlet yet".to_owned());
-    }
-    if condition(kinds::APPLIED).is_none() {
+    let conditions = klusterlet.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    if conditions::find(conditions, kinds::APPLIED).is_none() {
         return Some(format!("the operator has not reported {} yet", kinds::APPLIED));
     }
     if let Some(missing) = wanted.iter().find(|name| !running.iter().any(|one| one.name == **name)) {

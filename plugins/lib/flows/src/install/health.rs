@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use ocm_core::install::health::{Finding, is_hosted, judge};
+use ocm_core::install::health::{Finding, judge};
+use ocm_core::install::mode::is_hosted;
 use ocm_core::{Failure, Narrator};
 use ocm_kube::Cluster;
 use ocm_kube::wait::{Check, until_triggered};

@@ -7,7 +7,7 @@ use kube::api::{ListParams, PartialObjectMeta};
 use ocm_api::names::secrets;
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_core::account::is_ours;
-use ocm_core::install::health::is_hosted;
+use ocm_core::install::mode::is_hosted;
 use ocm_core::install::{Live, hosted as rules};
 use ocm_core::kubeconfig::{Bootstrap, HUB_UID, HubAddress};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy};

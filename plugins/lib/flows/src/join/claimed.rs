@@ -6,6 +6,7 @@ use kube::Api;
 use kube::api::ListParams;
 use ocm_api::HubPolicy;
 use ocm_core::hub_policy::{Asking, Configuration, Objection, another_key};
+use ocm_core::managed;
 use ocm_core::policy_engine::WEBHOOK;
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use serde_json::json;
@@ -49,7 +50,7 @@ pub(super) async fn check(
         Ok(None) => Configuration::Missing,
         Err(_) => Configuration::Unread,
     };
-    let has_joined = cluster.as_ref().is_some_and(registry::has_joined);
+    let has_joined = cluster.as_ref().is_some_and(managed::has_joined);
     let agent = Asking { has_joined, has_begun: moving.from.is_none() };
     match another_key(&found, configuration, agent) {
         Some(objection) => tell(name, &objection, narrator),

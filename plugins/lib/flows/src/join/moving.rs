@@ -3,10 +3,10 @@
 //! those of two agents are held by pods that are gone, because the operator takes the account's rights away before the pods.
 
 use ocm_api::operator::KlusterletMode;
+use ocm_core::agent_lease::renewed;
 use ocm_core::join::lease::{self, StaleLease};
 use ocm_core::join::membership::{moves_from, renamed};
 use ocm_core::join::progress::Former;
-use ocm_core::managed::renewed;
 use ocm_core::{DryRun, Event, Failure, Narrator, Outcome};
 use ocm_kube::access::Right;
 use ocm_kube::{Cluster, remove};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ocm_core::join::fallback;
 use ocm_core::kubeconfig::HubAddress;
-use ocm_core::leave::hub::has_joined;
 use ocm_core::leave::klusterlet::Known;
+use ocm_core::managed::has_joined;
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 

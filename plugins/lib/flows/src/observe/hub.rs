@@ -9,7 +9,9 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, WatchParams};
 use ocm_api::ClusterManager;
 use ocm_api::names::{labels, namespaces, operators, webhooks};
+use ocm_core::install::feature_gates::is_defaulted;
 use ocm_core::install::health::{self, Answer, HubFacts, Probe, WebhookFacts};
+use ocm_core::install::mode;
 use ocm_core::join::lease::stale_holder;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
@@ -32,8 +34,8 @@ pub async fn observe(cluster: &Cluster, hub: Option<&Cluster>, name: &str) -> Re
         managers.get(name)
     );
     let manager = manager.map_err(|error| cluster.explain("read the ClusterManager", error))?;
-    let is_hosted = health::is_hosted(&manager);
-    let namespace = if is_hosted { name } else { namespaces::HUB }.to_owned();
+    let is_hosted = mode::is_hosted(&manager);
+    let namespace = mode::namespace_of(&manager).to_owned();
     let hub = if is_hosted { hub } else { Some(cluster) };
     let (deployments, webhooks) = futures::join!(deployments(cluster, &namespace), async {
         match hub {
@@ -176,7 +178,7 @@ async fn probes(cluster: &Cluster, manager: &ClusterManager) -> Result<Vec<Probe
     let new_cluster = match new_cluster {
         Ok(created) => {
             let set = created.metadata.labels.and_then(|labels| labels.get(labels::CLUSTER_SET).cloned());
-            if health::is_defaulted(manager, set.as_deref()) { Answer::Answered } else { Answer::NotAsked }
+            if is_defaulted(manager, set.as_deref()) { Answer::Answered } else { Answer::NotAsked }
         }
         Err(error) => answer(cluster, "ManagedClusters", error)?,
     };

@@ -3,7 +3,6 @@
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::ManagedCluster;
-use ocm_api::conditions::{self, managed_cluster};
 use ocm_core::{Failure, Reason, Remedy};
 use ocm_kube::Cluster;
 
@@ -28,13 +27,6 @@ pub async fn clusters(hub: &Cluster, selector: Option<&str>) -> Result<Vec<Manag
 /// When the hub cannot be read.
 pub async fn some_clusters(hub: &Cluster, names: &[String]) -> Result<Vec<ManagedCluster>, Failure> {
     some(hub, names, "managed cluster").await.map_err(no_hub)
-}
-
-/// Whether the agent of a cluster has joined.
-pub(crate) fn has_joined(cluster: &ManagedCluster) -> bool {
-    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let joined = conditions::find(conditions, managed_cluster::JOINED);
-    joined.is_some_and(|condition| condition.status == conditions::TRUE)
 }
 
 /// A cluster that does not know managed clusters is no hub.

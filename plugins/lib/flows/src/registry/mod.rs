@@ -8,7 +8,6 @@ mod requests;
 mod scope;
 
 pub use accounts::{all_bound_accounts, bound_accounts};
-pub(crate) use clusters::has_joined;
 pub use clusters::{clusters, some_clusters};
 pub(crate) use noted::{RECORDS_PAGE, noted, noted_of, serves_registrations};
 pub(crate) use pages::{FEW, OfHub, PAGE, all, pages, pages_of_metadata, some};

@@ -15,11 +15,12 @@ use ocm_api::names::{hub as hub_names, labels, signers};
 use ocm_api::registration::RegisteredKeysStatus;
 use ocm_core::Failure;
 use ocm_core::csr::{Request, State};
+use ocm_core::managed::has_joined;
 use ocm_kube::Cluster;
 use ocm_rules::claim;
 
 use super::accounts::bound_accounts;
-use super::clusters::{clusters, has_joined, some_clusters};
+use super::clusters::{clusters, some_clusters};
 use super::noted::{noted, noted_of};
 use super::pages::{FEW, metadata, unless_forbidden};
 use super::requests::pages_of_requests;

@@ -17,7 +17,7 @@ use ocm_checks::tls::{
     Client, Clients, Copied, Copy, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Setting, TlsSettings,
     Trust, Use,
 };
-use ocm_core::install::{health, hosted};
+use ocm_core::install::{hosted, mode};
 use ocm_core::redact::redact;
 use ocm_core::{Reason, grpc, policy_engine};
 use ocm_kube::Cluster;
@@ -107,10 +107,7 @@ struct Hub<'a> {
 fn hubs(managers: &[ClusterManager]) -> Vec<Hub<'_>> {
     let mut hubs: Vec<Hub<'_>> = Vec::new();
     for manager in managers {
-        let is_hosted = health::is_hosted(manager);
-        // The pods of a hosted hub are in the namespace named as its ClusterManager (`ClusterManagerNamespace` of
-        // `pkg/operator/helpers`).
-        let namespace = manager.metadata.name.as_deref().filter(|_| is_hosted).unwrap_or(namespaces::HUB);
+        let (is_hosted, namespace) = (mode::is_hosted(manager), mode::namespace_of(manager));
         if hubs.iter().all(|hub| hub.namespace != namespace) {
             hubs.push(Hub { manager, namespace, is_hosted });
         }

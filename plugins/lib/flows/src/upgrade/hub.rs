@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators};
 use ocm_core::images::Source;
-use ocm_core::install::health::{self, Finding, judge};
+use ocm_core::install::health::{Finding, judge};
 use ocm_core::install::hosted;
+use ocm_core::install::mode::is_hosted;
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::upgrade::{self as rules, HUB_DEFINITIONS, Parts, Target, Upgrade};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
@@ -192,7 +193,7 @@ async fn rolled_out(
         let findings = judge(&facts);
         about = findings.first().and_then(Finding::about);
         // Nothing tells when a webhook answers; nor of a hub that runs elsewhere.
-        let unwatched = health::is_hosted(&facts.manager)
+        let unwatched = is_hosted(&facts.manager)
             || matches!(findings.first(), Some(Finding::NotAsked(_) | Finding::Unanswered { .. }));
         Ok(match findings.first().map(ToString::to_string).or(old) {
             None => Check::Ready(()),

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use ocm_api::Condition;
 use ocm_checks::snapshot::{LeaseFacts, Version};
+use ocm_core::agent_lease::written;
 use ocm_core::redact::{LONGEST, redact, redact_start};
 
 /// How many finalizers of an object are kept.
@@ -44,12 +45,7 @@ pub(super) fn version(metadata: &ObjectMeta) -> Option<Version> {
 
 /// A lease, of which it is not known whether its holder is gone.
 pub(super) fn lease_facts(lease: Lease) -> LeaseFacts {
-    // The API server notes when somebody last changed each of the fields, by its own clock.
-    let renews = |entry: &&ManagedFieldsEntry| {
-        entry.fields_v1.as_ref().is_some_and(|fields| fields.0.pointer("/f:spec/f:renewTime").is_some())
-    };
-    let entries = lease.metadata.managed_fields.iter().flatten();
-    let written = entries.filter(renews).filter_map(|entry| entry.time.clone()).max_by_key(|time| time.0);
+    let written = written(&lease).map(Time);
     let spec = lease.spec.unwrap_or_default();
     LeaseFacts {
         // The leases of a fleet change all the time, and nobody deletes them.

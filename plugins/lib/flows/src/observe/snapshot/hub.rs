@@ -18,13 +18,13 @@ use ocm_api::names::{
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::work::ManifestWorkStatus;
 use ocm_api::{ClusterManager, HubPolicy, ManagedCluster, ManagedClusterAddOn, ManifestWork, Registration, conditions};
-use ocm_checks::facts::{namespace_of, own_manager};
+use ocm_checks::facts::own_manager;
 use ocm_checks::snapshot::{
     HubSide, LeaseFacts, NamespaceFacts, Observed, ServiceFacts, Trouble, WebhookFacts, WorkFacts, Workload,
 };
 use ocm_checks::suppress::ANNOTATION;
 use ocm_core::csr::LONGEST;
-use ocm_core::install::health;
+use ocm_core::install::mode::{is_hosted, namespace_of};
 use ocm_core::join::fallback::FALLBACK_OF;
 use ocm_core::join::lease::{Running, stale_holder};
 use ocm_core::redact::{redact, redact_start};
@@ -70,7 +70,7 @@ const LONGEST_USER: usize = 1024;
 pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[String]) -> HubSide {
     let managers = managers(hub).await;
     let known = managers.read().map(Vec::as_slice).unwrap_or_default();
-    let elsewhere = managers.read().is_some_and(|managers| managers.iter().all(health::is_hosted));
+    let elsewhere = managers.read().is_some_and(|managers| managers.iter().all(is_hosted));
     let namespace = own_manager(known).map_or(namespaces::HUB, namespace_of);
     // Those of hubs that are hosted here, too.
     let every: BTreeSet<&str> = known.iter().map(namespace_of).collect();
