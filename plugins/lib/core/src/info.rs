@@ -147,23 +147,23 @@ pub fn of_hub(
 ) -> Info {
     let namespace = mode::namespace_of(&manager).to_owned();
     let facts = health::HubFacts {
-        operator: operator_health(operator.as_ref()),
+        operator: Ok(operator_health(operator.as_ref())),
         gone_leader: None,
-        deployments: running.iter().map(|one| (one.name.clone(), one.health.clone())).collect(),
-        namespace: namespace.clone(),
-        manager,
+        deployments: Ok(running.iter().map(|one| (one.name.clone(), one.health.clone())).collect()),
+        manager: Ok(manager),
         // Whether these answer is found out by asking them, which this does not.
-        webhooks: Vec::new(),
+        webhooks: Ok(Vec::new()),
         probes: Vec::new(),
     };
     let missing = health::judge(&facts).iter().map(ToString::to_string).collect();
+    let status = facts.manager.ok().and_then(|manager| manager.status);
     let drivers = object.pointer("/spec/registrationConfiguration/registrationDrivers").and_then(Value::as_array);
     let drivers = drivers.into_iter().flatten().filter_map(|driver| driver["authType"].as_str());
     Info {
         kind: "ClusterManager",
         drivers: or_csr(drivers.map(str::to_owned).collect()),
         hubs: Vec::new(),
-        conditions: facts.manager.status.map(|status| status.conditions).unwrap_or_default(),
+        conditions: status.map(|status| status.conditions).unwrap_or_default(),
         gates: gates::states(&object["spec"], feature_gates::GATES),
         deployments: named(operator, &namespace, running),
         object,

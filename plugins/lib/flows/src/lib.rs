@@ -36,6 +36,7 @@ pub mod token;
 pub mod troubleshoot;
 pub mod uninstall;
 pub mod upgrade;
+mod usable;
 mod watch;
 mod watched_rows;
 mod whole;

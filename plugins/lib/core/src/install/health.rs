@@ -6,27 +6,37 @@ use ocm_api::conditions::{self, cluster_manager};
 use ocm_api::names::{namespaces, operators};
 use ocm_api::{ClusterManager, Condition};
 
-use crate::Named;
+use super::mode::namespace_of;
 use crate::join::lease;
 use crate::workload::Health;
+use crate::{Failure, Named};
 
-/// What a hub shows at one moment.
+/// What a hub shows at one moment: facts, each of them or why it could not be read.
 #[derive(Clone, Debug)]
 pub struct HubFacts {
     /// The operator's Deployment.
-    pub operator: Health,
+    pub operator: Result<Health, Failure>,
     /// The pod whose process has ended and still holds the operator's leader lease.
     pub gone_leader: Option<String>,
     /// The ClusterManager.
-    pub manager: ClusterManager,
-    /// Where the hub's Deployments are.
-    pub namespace: String,
-    /// The hub's Deployments.
-    pub deployments: Vec<(String, Health)>,
-    /// The webhook configurations that a hub has; empty for one whose webhooks are on another cluster.
-    pub webhooks: Vec<WebhookFacts>,
+    pub manager: Result<ClusterManager, Failure>,
+    /// The hub's Deployments; empty where the ClusterManager, which tells where they are, could not be read.
+    pub deployments: Result<Vec<(String, Health)>, Failure>,
+    /// The webhook configurations that a hub has; empty for one whose webhooks are on another cluster, and where the
+    /// ClusterManager, which tells where they are, could not be read.
+    pub webhooks: Result<Vec<WebhookFacts>, Failure>,
     /// What became of questions to the webhooks; empty as long as they were not asked.
     pub probes: Vec<Probe>,
+}
+
+impl HubFacts {
+    /// Why something could not be read, and does not become readable by itself.
+    pub fn lasting_trouble(&self) -> Option<&Failure> {
+        let Self { operator, manager, deployments, webhooks, gone_leader: _, probes: _ } = self;
+        let troubles =
+            [operator.as_ref().err(), manager.as_ref().err(), deployments.as_ref().err(), webhooks.as_ref().err()];
+        troubles.into_iter().flatten().find(|trouble| !trouble.reason.is_transient())
+    }
 }
 
 /// One webhook configuration.
@@ -65,6 +75,8 @@ pub enum Answer {
 /// What is missing of a usable hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
+    /// Something could not be read, and why.
+    Unread(Failure),
     /// A Deployment is not ready.
     Deployment {
         /// Namespace and name.
@@ -125,6 +137,7 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unread(trouble) => trouble.fmt(f),
             Self::Deployment { name, because } => write!(f, "Deployment {name}: {because}"),
             Self::GoneLeader(pod) => write!(
                 f,
@@ -154,25 +167,34 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Everything that is missing, from the operator outwards: the first is what holds up the others.
+/// Everything that is missing, from the operator outwards: the first is what holds up the others. What could not be read is
+/// missing, too.
 pub fn judge(facts: &HubFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let unread = |trouble: &Failure| Finding::Unread(trouble.clone());
     let deployment =
         |(name, health): (String, &Health)| health.because().map(|because| Finding::Deployment { name, because });
     let operator = format!("{}/{}", namespaces::OPERATOR, operators::CLUSTER_MANAGER);
-    findings.extend(deployment((operator, &facts.operator)));
-    let named = facts.deployments.iter().map(|(name, health)| (format!("{}/{name}", facts.namespace), health));
-    findings.extend(named.filter_map(deployment));
-    reported(facts, &mut findings);
-    for webhook in &facts.webhooks {
-        match webhook.has_ca {
-            None => findings.push(Finding::NoWebhook(webhook.name)),
-            Some(false) => findings.push(Finding::NoCa(webhook.name)),
-            Some(true) => {}
-        }
+    match &facts.operator {
+        Ok(health) => findings.extend(deployment((operator, health))),
+        Err(trouble) => findings.push(unread(trouble)),
     }
-    let silent = facts.webhooks.iter().filter(|webhook| !webhook.has_endpoint);
-    findings.extend(silent.map(|webhook| Finding::NoEndpoint { service: webhook.service, webhook: webhook.name }));
+    let namespace = facts.manager.as_ref().map_or(namespaces::HUB, namespace_of);
+    match &facts.deployments {
+        Ok(all) => {
+            let named = all.iter().map(|(name, health)| (format!("{namespace}/{name}"), health));
+            findings.extend(named.filter_map(deployment));
+        }
+        Err(trouble) => findings.push(unread(trouble)),
+    }
+    match &facts.manager {
+        Ok(manager) => reported(facts, manager, &mut findings),
+        Err(trouble) => findings.push(unread(trouble)),
+    }
+    match &facts.webhooks {
+        Ok(webhooks) => lack(webhooks, &mut findings),
+        Err(trouble) => findings.push(unread(trouble)),
+    }
     for Probe { kind, answer } in &facts.probes {
         match answer {
             Answer::Answered => {}
@@ -183,9 +205,21 @@ pub fn judge(facts: &HubFacts) -> Vec<Finding> {
     findings
 }
 
+/// What webhook configurations lack: first they themselves and their authorities, then whoever answers.
+fn lack(webhooks: &[WebhookFacts], findings: &mut Vec<Finding>) {
+    for webhook in webhooks {
+        match webhook.has_ca {
+            None => findings.push(Finding::NoWebhook(webhook.name)),
+            Some(false) => findings.push(Finding::NoCa(webhook.name)),
+            Some(true) => {}
+        }
+    }
+    let silent = webhooks.iter().filter(|webhook| !webhook.has_endpoint);
+    findings.extend(silent.map(|webhook| Finding::NoEndpoint { service: webhook.service, webhook: webhook.name }));
+}
+
 /// What the operator still reports to be missing, for the present generation of its object.
-fn reported(facts: &HubFacts, findings: &mut Vec<Finding>) {
-    let manager = &facts.manager;
+fn reported(facts: &HubFacts, manager: &ClusterManager, findings: &mut Vec<Finding>) {
     let Some(status) = &manager.status else {
         // An operator whose predecessor was killed waits for a lease that nobody holds any more.
         findings.push(facts.gone_leader.clone().map_or(Finding::NotReported, Finding::GoneLeader));
@@ -217,7 +251,9 @@ fn reported(facts: &HubFacts, findings: &mut Vec<Finding>) {
     }
     let gates = find(cluster_manager::VALID_FEATURE_GATES).filter(|gates| gates.status == conditions::FALSE);
     findings.extend(gates.map(about));
-    let present = |name: &str| facts.deployments.iter().any(|(known, _)| known == name);
+    // Which are there is not known where they could not be read.
+    let Ok(deployments) = &facts.deployments else { return };
+    let present = |name: &str| deployments.iter().any(|(known, _)| known == name);
     let missing =
         status.generations.iter().filter(|applied| applied.resource == "deployments" && !present(&applied.name));
     findings.extend(missing.map(|applied| Finding::NoDeployment(applied.name.clone())));
@@ -228,6 +264,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Reason;
 
     fn manager(generation: i64, progressing: &str) -> ClusterManager {
         let condition = |kind: &str, status: &str| {
@@ -249,12 +286,11 @@ mod tests {
     fn facts(manager: ClusterManager) -> HubFacts {
         let webhook = WebhookFacts { name: "w", service: "s", has_ca: Some(true), has_endpoint: true };
         HubFacts {
-            operator: Health::Ready,
+            operator: Ok(Health::Ready),
             gone_leader: None,
-            manager,
-            namespace: "hub".to_owned(),
-            deployments: vec![("d".to_owned(), Health::Ready)],
-            webhooks: vec![webhook],
+            manager: Ok(manager),
+            deployments: Ok(vec![("d".to_owned(), Health::Ready)]),
+            webhooks: Ok(vec![webhook]),
             probes: vec![Probe { kind: "Things", answer: Answer::Answered }],
         }
     }
@@ -262,7 +298,7 @@ mod tests {
     #[test]
     fn conditions_count_only_for_the_present_generation() {
         assert_eq!(judge(&facts(manager(2, "False"))), []);
-        let none = HubFacts { deployments: Vec::new(), ..facts(manager(2, "False")) };
+        let none = HubFacts { deployments: Ok(Vec::new()), ..facts(manager(2, "False")) };
         assert_eq!(judge(&none), [Finding::NoDeployment("d".to_owned())]);
         let old = judge(&facts(manager(3, "False")));
         assert!(old[0] == Finding::OldCondition("Applied") && old[4] == Finding::NotObserved, "{old:?}");
@@ -272,22 +308,46 @@ mod tests {
     #[test]
     fn everything_that_is_missing_is_found_and_the_operator_comes_first() {
         let mut all = facts(manager(2, "True"));
-        all.operator = Health::not_yet("0 of 1");
-        all.deployments[0].1 = Health::stuck("crashes");
-        all.webhooks[0] = WebhookFacts { has_ca: Some(false), has_endpoint: false, ..all.webhooks[0].clone() };
+        all.operator = Ok(Health::not_yet("0 of 1"));
+        all.deployments = Ok(vec![("d".to_owned(), Health::stuck("crashes"))]);
+        all.webhooks = Ok(vec![WebhookFacts { name: "w", service: "s", has_ca: Some(false), has_endpoint: false }]);
         all.probes[0].answer = Answer::NotAsked;
         let sentences: Vec<String> = judge(&all).iter().map(ToString::to_string).collect();
         assert_eq!(
             sentences,
             [
                 "Deployment open-cluster-management/cluster-manager: 0 of 1",
-                "Deployment hub/d: crashes",
+                "Deployment open-cluster-management-hub/d: crashes",
                 "the operator reports R: m",
                 "webhook configuration w has no CA yet",
                 "Service s of webhook configuration w has no ready endpoint yet",
                 "the API server does not ask the webhook of Things yet",
             ]
         );
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_missing_and_hides_nothing_else() {
+        let busy = Failure::new(Reason::Busy, "not now");
+        let forbidden = Failure::new(Reason::Forbidden, "may not read it");
+        let well = facts(manager(2, "False"));
+        assert_eq!(well.lasting_trouble(), None);
+        let unread = Finding::Unread(busy.clone());
+        let all: [HubFacts; 4] = [
+            HubFacts { operator: Err(busy.clone()), ..well.clone() },
+            HubFacts { manager: Err(busy.clone()), ..well.clone() },
+            HubFacts { deployments: Err(busy.clone()), ..well.clone() },
+            HubFacts { webhooks: Err(busy.clone()), ..well.clone() },
+        ];
+        for facts in all {
+            assert_eq!(judge(&facts), std::slice::from_ref(&unread));
+            assert_eq!(facts.lasting_trouble(), None, "it may be read a moment later");
+        }
+        let slow = HubFacts { webhooks: Err(busy), operator: Ok(Health::not_yet("0 of 1")), ..well.clone() };
+        let sentences: Vec<String> = judge(&slow).iter().map(ToString::to_string).collect();
+        assert_eq!(sentences, ["Deployment open-cluster-management/cluster-manager: 0 of 1", "not now"]);
+        let hidden = HubFacts { deployments: Err(forbidden.clone()), ..slow };
+        assert_eq!(hidden.lasting_trouble(), Some(&forbidden));
     }
 
     #[test]

@@ -10,7 +10,11 @@ use ocm_kube::{Cluster, access, apply};
 
 use super::error::InstallError;
 use super::hosted::{self, Hub};
-use super::{former, health, preflight, releases, survey};
+use super::{former, preflight, releases, survey};
+use crate::usable::Awaited;
+
+/// What helps where a hub is not usable in time.
+const AGAIN: &str = "what was applied stays: mend it and run the same command again, it goes on from there";
 
 /// What is wanted.
 #[derive(Clone)]
@@ -78,7 +82,10 @@ pub async fn install(
     let usable = match request.wait && mode.changes() {
         true => {
             let api = hub.as_ref().map(|hub| hub.account.cluster);
-            Some(health::usable(cluster, api, &installation.hub, request.timeout, narrator).await)
+            let (hub, doing) = (installation.hub.as_str(), "waiting for the hub to be usable");
+            let hub = Awaited { cluster, api, hub, doing };
+            let usable = hub.until(Instant::now() + request.timeout, narrator, async |_| Ok(None)).await;
+            Some(usable.map_err(|failure| failure.hint(AGAIN)))
         }
         false => None,
     };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Options ─▶ survey (what is there) ─▶ former (what is being deleted) ─▶ plan ─▶ render · diff · dry run
-//!                                        └──▶ preflight ─▶ apply ─▶ usable (health)
+//!                                        └──▶ preflight ─▶ apply ─▶ usable
 //! ```
 
 mod asking;
@@ -11,7 +11,6 @@ mod carry_out;
 mod cert_manager;
 mod error;
 mod former;
-mod health;
 pub(crate) mod hosted;
 mod policy_engine;
 pub(crate) mod preflight;

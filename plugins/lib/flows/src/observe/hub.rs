@@ -10,8 +10,8 @@ use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, WatchParams}
 use ocm_api::ClusterManager;
 use ocm_api::names::{labels, namespaces, operators, webhooks};
 use ocm_core::install::feature_gates::is_defaulted;
-use ocm_core::install::health::{self, Answer, HubFacts, Probe, WebhookFacts};
-use ocm_core::install::mode;
+use ocm_core::install::health::{Answer, HubFacts, Probe, WebhookFacts};
+use ocm_core::install::mode::{is_hosted, namespace_of};
 use ocm_core::join::lease::stale_holder;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
@@ -22,36 +22,38 @@ use serde_json::{Value, json};
 use crate::workload;
 
 /// Reads the hub whose ClusterManager has this name. `hub` is the hub itself, where it is hosted on this cluster; without it,
-/// nothing is known of the webhooks of such a one. They are asked only where nothing else is missing: they could not answer
-/// before.
-///
-/// # Errors
-/// The failure of a request.
-pub async fn observe(cluster: &Cluster, hub: Option<&Cluster>, name: &str) -> Result<HubFacts, Failure> {
+/// nothing is known of the webhooks of such a one. They are not asked anything: [`probes`] does it.
+pub async fn observe(cluster: &Cluster, hub: Option<&Cluster>, name: &str) -> HubFacts {
     let managers: Api<ClusterManager> = Api::all(cluster.client.clone());
     let (operator, manager) = futures::join!(
         workload::deployment(cluster, namespaces::OPERATOR, operators::CLUSTER_MANAGER),
         managers.get(name)
     );
-    let manager = manager.map_err(|error| cluster.explain("read the ClusterManager", error))?;
-    let is_hosted = mode::is_hosted(&manager);
-    let namespace = mode::namespace_of(&manager).to_owned();
-    let hub = if is_hosted { hub } else { Some(cluster) };
-    let (deployments, webhooks) = futures::join!(deployments(cluster, &namespace), async {
-        match hub {
-            Some(hub) => webhook_facts(hub, is_hosted).await,
+    let manager = match manager {
+        Ok(manager) => manager,
+        Err(error) => {
+            let manager = Err(cluster.explain("read the ClusterManager", error));
+            let (deployments, webhooks) = (Ok(Vec::new()), Ok(Vec::new()));
+            return HubFacts { operator, gone_leader: None, manager, deployments, webhooks, probes: Vec::new() };
+        }
+    };
+    let (deployments, webhooks) = futures::join!(deployments(cluster, namespace_of(&manager)), async {
+        match asks_webhooks(cluster, hub, &manager) {
+            Some(hub) => webhook_facts(hub, is_hosted(&manager)).await,
             None => Ok(Vec::new()),
         }
     });
     let gone_leader = if manager.status.is_none() { gone_leader(cluster).await } else { None };
-    let (operator, deployments, webhooks) = (operator?, deployments?, webhooks?);
-    let mut facts = HubFacts { operator, gone_leader, manager, namespace, deployments, webhooks, probes: Vec::new() };
-    if let Some(hub) = hub
-        && health::judge(&facts).is_empty()
-    {
-        facts.probes = probes(hub, &facts.manager).await?;
-    }
-    Ok(facts)
+    HubFacts { operator, gone_leader, manager: Ok(manager), deployments, webhooks, probes: Vec::new() }
+}
+
+/// The cluster whose API server asks the webhooks of a hub: the hub itself. None: it is hosted, and not known here.
+pub fn asks_webhooks<'a>(
+    cluster: &'a Cluster,
+    hub: Option<&'a Cluster>,
+    manager: &ClusterManager,
+) -> Option<&'a Cluster> {
+    if is_hosted(manager) { hub } else { Some(cluster) }
 }
 
 /// Changes of what [`observe`] reads, but for the answers of webhooks.
@@ -137,10 +139,14 @@ fn hooks_trust<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) -
 /// Name of the objects that the probes pretend to create.
 const PROBE: &str = "kubectl-ocm-probe";
 
-/// Asks every webhook a question by pretending to create an object.
+/// Asks every webhook a question by pretending to create an object: only where nothing else is missing of the hub, for they could
+/// not answer before.
 ///
 /// Nothing is stored: these are server-side dry runs. Whoever may not create such objects is not asked to.
-async fn probes(cluster: &Cluster, manager: &ClusterManager) -> Result<Vec<Probe>, Failure> {
+///
+/// # Errors
+/// The failure of a request that says nothing of a webhook.
+pub async fn probes(cluster: &Cluster, manager: &ClusterManager) -> Result<Vec<Probe>, Failure> {
     let parameters = PostParams { dry_run: true, ..PostParams::default() };
     let client = || cluster.client.clone();
     let resource = |group: &str, version: &str, kind: &str, plural: &str| ApiResource {

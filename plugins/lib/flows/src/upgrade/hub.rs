@@ -2,26 +2,24 @@
 
 use std::time::{Duration, Instant};
 
-use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators};
+use ocm_api::{ClusterManager, Klusterlet};
 use ocm_core::images::Source;
-use ocm_core::install::health::{Finding, judge};
 use ocm_core::install::hosted;
-use ocm_core::install::mode::is_hosted;
+use ocm_core::install::mode::namespace_of;
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::upgrade::{self as rules, HUB_DEFINITIONS, Parts, Target, Upgrade};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::access::{self, Right};
-use ocm_kube::wait::{Check, until_triggered};
 use ocm_kube::{Cluster, apply as objects};
 use serde_json::Value;
 
-use super::apply::{PAUSE, carry_out, changed};
+use super::apply::{carry_out, changed};
 use super::installed;
 use crate::install::preflight;
 use crate::install::survey::survey;
-use crate::observe::hub::{observe, triggers};
 use crate::observe::managed;
+use crate::usable::Awaited;
 
 /// What the rights are needed for.
 const PURPOSE: &str = "upgrade the hub";
@@ -181,26 +179,11 @@ async fn rolled_out(
     deadline: Instant,
     narrator: &dyn Narrator,
 ) -> Result<(), Failure> {
-    let hub = &upgrade.name;
-    let doing = "waiting for the hub to roll out";
-    let mut about = None;
-    until_triggered(doing, deadline, PAUSE, triggers(cluster, hub), narrator, async || {
-        about = None;
-        let facts = observe(cluster, None, hub).await?;
-        let running = installed::running(cluster, &facts.namespace, None).await?;
-        let status = facts.manager.status.clone().unwrap_or_default();
-        let old = rules::rollout::not_yet_updated(&status, &running, &upgrade.images);
-        let findings = judge(&facts);
-        about = findings.first().and_then(Finding::about);
-        // Nothing tells when a webhook answers; nor of a hub that runs elsewhere.
-        let unwatched = is_hosted(&facts.manager)
-            || matches!(findings.first(), Some(Finding::NotAsked(_) | Finding::Unanswered { .. }));
-        Ok(match findings.first().map(ToString::to_string).or(old) {
-            None => Check::Ready(()),
-            Some(because) if unwatched => Check::Unwatched(because),
-            Some(because) => Check::NotYet(because),
-        })
-    })
-    .await
-    .map_err(|failure| failure.about(about).hint(Remedy::RunAgain))
+    let hub = Awaited { cluster, api: None, hub: &upgrade.name, doing: "waiting for the hub to roll out" };
+    let old = async |manager: &ClusterManager| {
+        let running = installed::running(cluster, namespace_of(manager), None).await?;
+        let status = manager.status.clone().unwrap_or_default();
+        Ok(rules::rollout::not_yet_updated(&status, &running, &upgrade.images))
+    };
+    hub.until(deadline, narrator, old).await.map_err(|failure| failure.hint(Remedy::RunAgain))
 }
