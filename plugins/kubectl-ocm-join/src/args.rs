@@ -19,7 +19,9 @@ pub(crate) fn about() -> clap::Command {
              On a cluster that has joined, settings that differ from the flags are updated. To change the release, use \
              kubectl ocm upgrade.\n\n\
              With --filename, a hub and many clusters are brought up together, as a file says: the hub is installed if the file \
-             has it so, and all clusters join at the same time, whatever becomes of the others.",
+             has it so, and all clusters join at the same time, whatever becomes of the others. --dry-run then lists what would \
+             change, and --render prints the manifests of all, to be kept in Git: Secrets are left out, and not redacted as those of \
+             one cluster are, because what is kept there is applied as it is. The same command without --render makes them.",
         )
         .after_help(EXAMPLES)
 }
@@ -120,7 +122,7 @@ const MANY: &str = "Many clusters";
 
 /// What a fleet file says of each cluster, or what is of one cluster alone. A token is none of it: it may come from the
 /// environment.
-const NOT_WITH_A_FILE: [&str; 70] = [
+const NOT_WITH_A_FILE: [&str; 68] = [
     "hub_token_file",
     "hub_apiserver",
     "hub_ca_pin",
@@ -132,8 +134,6 @@ const NOT_WITH_A_FILE: [&str; 70] = [
     "adopt_namespace",
     "itself",
     "wait",
-    "diff",
-    "show_secrets",
     "mode",
     "singleton",
     "bundle_version",
@@ -424,16 +424,18 @@ mod tests {
 
     use super::*;
 
-    /// What goes with a fleet file, or is refused later: a name, with what to type instead, and a token, which may come from
-    /// the environment.
-    const WITH_A_FILE: [&str; 11] = [
+    /// What goes with a fleet file, or is refused later: a name, a diff and secrets, with what to type instead, and a token,
+    /// which may come from the environment.
+    const WITH_A_FILE: [&str; 13] = [
         "name",
         "cluster_name",
         "filename",
         "concurrency",
         "timeout",
         "dry_run",
+        "diff",
         "render",
+        "show_secrets",
         "output",
         "kubeconfig",
         "request_timeout",

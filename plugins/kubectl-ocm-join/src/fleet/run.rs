@@ -28,6 +28,12 @@ pub(crate) async fn run(file: &Path, args: JoinArgs, ui: Arc<Ui>) -> Result<Exit
         return Err(Failure::usage("a fleet file goes with access to all clusters, and with no token")
             .hint("leave out --hub-token (and $KUBECTL_OCM_HUB_TOKEN)"));
     }
+    if plan.diff {
+        return Err(no_diff(file));
+    }
+    if plan.show_secrets {
+        return Err(no_secrets(file));
+    }
     let format = output.output;
     let mode = plan.mode(format)?;
     let timeout = options::timeout(&timeout)?;
@@ -50,6 +56,24 @@ fn beside_a_name(file: &Path, name: &str) -> Failure {
     Failure::usage(format!("{name} and --filename cannot be typed together: the fleet file says which clusters join"))
         .hint(format!("all clusters of the file: kubectl ocm join --filename {}", file.display()))
         .hint(format!("{name} alone, with flags for what the file says of it: kubectl ocm join {name} --help"))
+}
+
+/// A diff is of the objects of one cluster.
+fn no_diff(file: &Path) -> Failure {
+    let file = file.display();
+    Failure::usage("--diff and --filename cannot be typed together: a diff is of one cluster")
+        .hint(format!("what would change in each cluster: kubectl ocm join --filename {file} --dry-run -o yaml"))
+        .hint("one cluster, with flags for what the file says of it: kubectl ocm join NAME --diff")
+}
+
+/// The manifests of a fleet are to be kept in Git.
+fn no_secrets(file: &Path) -> Failure {
+    let file = file.display();
+    Failure::usage(
+        "--show-secrets and --filename cannot be typed together: the manifests of a fleet file leave Secrets out",
+    )
+    .hint(format!("the manifests: kubectl ocm join --filename {file} --render"))
+    .hint("one cluster, with flags for what the file says of it: kubectl ocm join NAME --render --show-secrets")
 }
 
 /// What is wrong with the file, for people: each thing, and what helps, once.
@@ -133,6 +157,20 @@ mod tests {
         assert_eq!(failure.exit(), Exit::Usage);
         assert!(failure.message.starts_with("c1 and --filename cannot be typed together"), "{failure}");
         assert_eq!(failure.hints.len(), 2, "{failure}");
+    }
+
+    #[test]
+    fn what_is_of_one_cluster_is_refused_with_what_to_type() {
+        let file = Path::new("fleet.yaml");
+        for (failure, flag, instead) in [
+            (no_diff(file), "--diff", "kubectl ocm join --filename fleet.yaml --dry-run"),
+            (no_secrets(file), "--show-secrets", "kubectl ocm join --filename fleet.yaml --render"),
+        ] {
+            assert_eq!(failure.exit(), Exit::Usage);
+            assert!(failure.message.starts_with(&format!("{flag} and --filename")), "{failure}");
+            let hints: Vec<String> = failure.hints.iter().map(|hint| format!("{hint:?}")).collect();
+            assert!(hints.len() == 2 && hints[0].contains(instead) && hints[1].contains(flag), "{hints:?}");
+        }
     }
 
     #[test]
