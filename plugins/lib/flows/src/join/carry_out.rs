@@ -21,8 +21,8 @@ use super::hub_access::TrustedBy;
 use super::prepare::prepare;
 use super::prepared::Prepared;
 use super::request::Request;
-use super::session::{self, HubSession};
-use super::{fallback, follow, on_hub, survey, tidy};
+use super::session::HubSession;
+use super::{fallback, follow, on_hub, survey, tidy, webhooks};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -280,7 +280,7 @@ async fn follow(
                 ..accept.clone()
             };
             // The acceptance is the last that is written to it.
-            incomplete = session::lacks_webhooks(admin).await?.then_some(admin);
+            incomplete = webhooks::are_missing(admin).await?.then_some(admin);
             crate::accept::when_asked(admin, name, &accept, deadline, narrator.clone()).await?;
             narrator.tell(Event::done(format!("accepted {name}")));
             phase = Some(Phase::Accepted);
@@ -297,7 +297,7 @@ async fn follow(
         moving.tidy(managed, narrator.as_ref()).await?;
     }
     if let Some(admin) = incomplete {
-        session::complete(admin, name, deadline, narrator.as_ref()).await?;
+        webhooks::complete(admin, name, deadline, narrator.as_ref()).await?;
     }
     Ok(phase)
 }

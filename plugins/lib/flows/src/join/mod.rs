@@ -30,6 +30,7 @@ mod request;
 mod session;
 mod survey;
 mod tidy;
+mod webhooks;
 
 pub use carry_out::{Joined, join};
 pub use coming::Coming;
