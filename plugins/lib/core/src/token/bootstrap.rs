@@ -1,20 +1,15 @@
-//! Tokens with which clusters register: what can be read off one, and how bootstrap tokens are made and kept.
+//! Bootstrap tokens: how they are made, and how the hub keeps them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use ocm_api::Manifest;
 use ocm_api::names::bootstrap;
-use serde_json::Value;
 
-use crate::duration::human;
-use crate::install::rbac;
-use crate::{Failure, Reason, Remedy};
+use super::word::{ALPHABET, ID_LENGTH, SECRET_LENGTH};
 
 /// Type of the Secrets that hold bootstrap tokens.
 pub const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
@@ -22,104 +17,6 @@ pub const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
 pub const SECRET_PREFIX: &str = "bootstrap-token-";
 /// The label that marks what is ours.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "kubectl-ocm");
-
-/// What a token says about itself. Nothing of it is verified; the hub does that.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// A service account's token.
-    Jwt {
-        /// Who it is for.
-        subject: Option<String>,
-        /// Until when it is good.
-        expires: Option<Timestamp>,
-        /// Its own id, which a hub notes with what it was used for.
-        id: Option<String>,
-    },
-    /// A bootstrap token with this identifier.
-    Bootstrap(String),
-    /// Some other word that the hub may know.
-    Opaque,
-}
-
-/// Reads a token.
-pub fn read(token: &str) -> Content {
-    if let Some((id, secret)) = token.split_once('.')
-        && is_word(id, ID_LENGTH)
-        && is_word(secret, SECRET_LENGTH)
-    {
-        return Content::Bootstrap(id.to_owned());
-    }
-    match claims(token) {
-        Some(claims) => Content::Jwt {
-            subject: claims.get("sub").and_then(Value::as_str).map(str::to_owned),
-            id: claims.get("jti").and_then(Value::as_str).map(str::to_owned),
-            expires: claims.get("exp").and_then(time),
-        },
-        None => Content::Opaque,
-    }
-}
-
-/// Since when a service account's token is valid, as it says about itself; none of other tokens.
-pub fn issued(token: &str) -> Option<Timestamp> {
-    let claims = claims(token)?;
-    claims.get("iat").or_else(|| claims.get("nbf")).and_then(time)
-}
-
-/// What a JSON Web Token claims; none of other tokens.
-fn claims(token: &str) -> Option<serde_json::Map<String, Value>> {
-    let mut parts = token.split('.');
-    let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
-        return None;
-    };
-    match serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?) {
-        Ok(Value::Object(claims)) => Some(claims),
-        _ => None,
-    }
-}
-
-fn time(value: &Value) -> Option<Timestamp> {
-    Timestamp::from_second(seconds(value)?).ok()
-}
-
-/// JSON Web Tokens may write a time as a fraction.
-fn seconds(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_f64().map(|seconds| seconds as i64))
-}
-
-/// Checks what can be known of a token before it is sent anywhere.
-///
-/// # Errors
-/// When it cannot be a token, or says itself that it has expired.
-pub fn check(token: &str, now: Timestamp) -> Result<Content, Failure> {
-    if token.is_empty() {
-        return Err(Failure::usage("the hub token is empty"));
-    }
-    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Failure::usage("the hub token holds blanks or control characters, so it was not copied whole"));
-    }
-    let content = read(token);
-    if let Content::Jwt { expires: Some(expires), .. } = &content
-        && *expires <= now
-    {
-        return Err(expired(*expires, now));
-    }
-    Ok(content)
-}
-
-/// The sentence for a token that says of itself that it is over.
-pub fn expired(expires: Timestamp, now: Timestamp) -> Failure {
-    let ago = human(now.duration_since(expires).try_into().unwrap_or_default());
-    Failure::new(Reason::Unauthorized, format!("the hub token has expired: it was good until {expires}, {ago} ago"))
-        .hint(Remedy::ReplaceExpiredToken)
-}
-
-const ID_LENGTH: usize = 6;
-const SECRET_LENGTH: usize = 16;
-const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-
-fn is_word(word: &str, length: usize) -> bool {
-    word.len() == length && word.bytes().all(|byte| ALPHABET.contains(&byte))
-}
 
 /// A bootstrap token: an identifier that may be shown and a secret that may not.
 #[derive(Clone, PartialEq, Eq)]
@@ -189,22 +86,6 @@ pub fn to_the_second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-/// The binding that lets bootstrap tokens register clusters.
-pub fn token_binding() -> Manifest {
-    Manifest::of(&rbac::token_binding())
-}
-
-/// What lets the tokens of a cluster set's group register clusters into it: a role and its binding.
-pub fn cluster_set_rights(set: &str) -> [Manifest; 2] {
-    [Manifest::of(&rbac::cluster_set_role(set)), Manifest::of(&rbac::cluster_set_binding(set))]
-}
-
-/// Whether a bootstrap token can be bound to a cluster set of this name: the name becomes a part of a group's, and those
-/// of bootstrap tokens have no dots.
-pub fn can_name_set(set: &str) -> bool {
-    crate::name::is_dns_label(set)
-}
-
 /// A bootstrap token as the hub keeps it, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
@@ -270,47 +151,13 @@ fn value(secret: &Secret, key: &str) -> Option<String> {
     String::from_utf8(bytes.clone()).ok().map(|text| text.trim().to_owned())
 }
 
-/// Whether a word can be the identifier of a bootstrap token.
-pub fn is_id(word: &str) -> bool {
-    is_word(word, ID_LENGTH)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn jwt(claims: &str) -> String {
-        format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims))
-    }
+    use crate::token::{Content, read};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
-    }
-
-    #[test]
-    fn tokens_tell_what_they_are() {
-        assert_eq!(read("abcdef.0123456789abcdef"), Content::Bootstrap("abcdef".to_owned()));
-        let token = jwt(r#"{"exp":1000,"sub":"system:serviceaccount:ns:name"}"#);
-        let subject = Some("system:serviceaccount:ns:name".to_owned());
-        assert_eq!(read(&token), Content::Jwt { subject, expires: Some(at(1000)), id: None });
-        assert_eq!(read(&jwt(r#"{"exp":1000.5}"#)), Content::Jwt { subject: None, expires: Some(at(1000)), id: None });
-        assert_eq!(issued(&jwt(r#"{"exp":1000,"iat":10}"#)), Some(at(10)));
-        assert_eq!(issued(&jwt(r#"{"nbf":20}"#)), Some(at(20)));
-        assert_eq!((issued(&token), issued("abcdef.0123456789abcdef")), (None, None));
-        for opaque in ["", "abc", "a.b.c", "abcdef.short", "ABCDEF.0123456789abcdef", "e30.W10.c"] {
-            assert_eq!(read(opaque), Content::Opaque, "{opaque}");
-        }
-    }
-
-    #[test]
-    fn an_expired_token_is_told_before_it_is_sent() {
-        let token = jwt(r#"{"exp":1000}"#);
-        assert!(check(&token, at(999)).is_ok());
-        let failure = check(&token, at(1000 + 7200)).unwrap_err();
-        assert_eq!(failure.reason, Reason::Unauthorized);
-        assert!(failure.message.contains("1970-01-01T00:16:40Z, 120m ago"), "{failure}");
-        assert_eq!(check("", at(0)).unwrap_err().reason, Reason::Usage);
-        assert_eq!(check("half a\ntoken", at(0)).unwrap_err().reason, Reason::Usage);
     }
 
     #[test]
