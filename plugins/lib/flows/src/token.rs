@@ -59,7 +59,7 @@ pub struct Request {
 pub struct Minted {
     /// What a cluster joins with.
     pub join_command: JoinCommand,
-    /// Until when the token is good; none: for ever.
+    /// Until when the token is valid; none: it never expires.
     pub expires: Option<Timestamp>,
     /// The user that the hub takes its holder for.
     pub user: String,
@@ -178,7 +178,7 @@ async fn grant(hub: &Cluster, object: &Manifest) -> Result<bool, Failure> {
         .hint(Remedy::SeeObject { resource: object.plural().to_owned(), name: object.name().to_owned() }))
 }
 
-/// A token of the ServiceAccount that registers clusters, and until when it is good.
+/// A token of the ServiceAccount that registers clusters, and until when it is valid.
 ///
 /// # Errors
 /// [`Reason::NotFound`] when the hub has no such ServiceAccount; or the request's failure.

@@ -324,7 +324,7 @@ pub fn secret(namespace: &str, name: &str, bootstrap: &Bootstrap) -> Manifest {
     secret_named(name, namespace, files, mark, bootstrap.hub.uid.as_deref())
 }
 
-/// Until when a token is good; none where it does not say so.
+/// Until when a token is valid; none where it does not say so.
 pub fn ends(token: &str) -> Option<Timestamp> {
     match token::read(token) {
         Content::Jwt { expires, .. } => expires,
@@ -332,7 +332,7 @@ pub fn ends(token: &str) -> Option<Timestamp> {
     }
 }
 
-/// Whether a token is good for long enough: agents need it whenever they start.
+/// Whether a token is valid for long enough: agents need it whenever they start.
 pub fn lasts(token: &str, now: Timestamp) -> bool {
     ends(token).is_none_or(|ends| ends > now + ENOUGH)
 }

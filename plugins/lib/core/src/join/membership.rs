@@ -31,7 +31,7 @@ pub struct Identity {
     pub hub: HubAddress,
     /// The name under which the hub knows the cluster.
     pub cluster: String,
-    /// Until when its certificate is good.
+    /// Until when its certificate is valid.
     pub expires: Option<Timestamp>,
 }
 

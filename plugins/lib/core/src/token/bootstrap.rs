@@ -91,7 +91,7 @@ pub fn to_the_second(time: Timestamp) -> Timestamp {
 pub struct Kept {
     /// The public half.
     pub id: String,
-    /// Until when it is good; none: for ever.
+    /// Until when it is valid; none: it never expires.
     pub expires: Option<Timestamp>,
     /// What it is for, in its maker's words.
     pub description: String,

@@ -16,7 +16,7 @@ pub enum Content {
     Jwt {
         /// Who it is for.
         subject: Option<String>,
-        /// Until when it is good.
+        /// Until when it is valid.
         expires: Option<Timestamp>,
         /// Its own id, which a hub notes with what it was used for.
         id: Option<String>,
@@ -95,7 +95,7 @@ pub fn check(token: &str, now: Timestamp) -> Result<Content, Failure> {
 /// The sentence for a token that says of itself that it is over.
 pub fn expired(expires: Timestamp, now: Timestamp) -> Failure {
     let ago = human(now.duration_since(expires).try_into().unwrap_or_default());
-    Failure::new(Reason::Unauthorized, format!("the hub token has expired: it was good until {expires}, {ago} ago"))
+    Failure::new(Reason::Unauthorized, format!("the hub token has expired: it was valid until {expires}, {ago} ago"))
         .hint(Remedy::ReplaceExpiredToken)
 }
 

@@ -283,7 +283,7 @@ fn joined_before(failure: Failure, request: &Request, survey: &Survey, label: &s
     match (is_valid && is_it && failure.reason == Reason::Unauthorized, identity.expires) {
         (true, Some(expires)) => failure
             .because(format!(
-                "{label} has joined that hub as {:?} already, with a certificate that is good until {expires}",
+                "{label} has joined that hub as {:?} already, with a certificate that is valid until {expires}",
                 identity.cluster
             ))
             .hint(Remedy::FindCause),
