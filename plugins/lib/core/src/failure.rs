@@ -81,9 +81,10 @@ pub enum Reason {
     Conflict,
     /// The server's validation refused the object (HTTP 400, 422).
     Invalid,
-    /// An admission webhook or policy refused the object, or a webhook that must answer did not.
+    /// An admission webhook or policy refused the object.
     Admission,
-    /// The server is there but cannot serve now (HTTP 429, 5xx).
+    /// The server is there but cannot serve now: HTTP 429 and 5xx, an admission webhook that must answer and did not, a namespace
+    /// that is being deleted.
     Busy,
     /// A wait ended before what it waited for came true.
     TimedOut,
