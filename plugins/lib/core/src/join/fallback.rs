@@ -108,9 +108,9 @@ impl Known {
     }
 }
 
-/// What is wanted of the list.
+/// What is to change in the list of hubs.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wish<'a> {
+pub struct HubChanges<'a> {
     /// Further hubs that it is to have.
     pub named: &'a [HubAddress],
     /// Hubs that it is to have no longer, by their addresses or by the names of their Secrets.
@@ -119,7 +119,7 @@ pub struct Wish<'a> {
     pub timeout: Option<HubTimeout>,
 }
 
-impl Wish<'_> {
+impl HubChanges<'_> {
     fn is_empty(&self) -> bool {
         self.named.is_empty() && self.removed.is_empty() && self.timeout.is_none()
     }
@@ -197,11 +197,11 @@ pub fn arrange(
     first: &HubAddress,
     listing: Option<&Listing>,
     further: &[Known],
-    wish: &Wish<'_>,
+    changes: &HubChanges<'_>,
 ) -> Result<Arranged, Failure> {
     let listed = listing.map(|listing| listing.secrets.clone()).unwrap_or_default();
     let timeout = listing.and_then(|listing| listing.timeout);
-    if wish.is_empty() {
+    if changes.is_empty() {
         return Ok(Arranged { order: listed, timeout, ..Arranged::default() });
     }
     if listed.first().is_some_and(|own| own != secrets::BOOTSTRAP_HUB_KUBECONFIG) {
@@ -214,18 +214,18 @@ pub fn arrange(
             secrets::BOOTSTRAP_HUB_KUBECONFIG
         )));
     }
-    each_once(first, wish.named)?;
+    each_once(first, changes.named)?;
     let (mut kept, mut removed, mut unknown) = (further.to_vec(), Vec::new(), Vec::new());
-    for word in wish.removed {
+    for word in changes.removed {
         match kept.iter().position(|one| one.is(word)) {
             Some(at) => removed.push(kept.remove(at)),
             None => unknown.push(word.clone()),
         }
     }
-    if let Some(both) = wish.named.iter().find(|hub| removed.iter().any(|one: &Known| one.leads_to(hub))) {
+    if let Some(both) = changes.named.iter().find(|hub| removed.iter().any(|one: &Known| one.leads_to(hub))) {
         return Err(Failure::usage(format!("the hub at {} is to be added and removed at once", both.server)));
     }
-    let named = places(wish.named, &kept)?;
+    let named = places(changes.named, &kept)?;
     let mut order = vec![secrets::BOOTSTRAP_HUB_KUBECONFIG.to_owned()];
     order.extend(kept.into_iter().map(|one| one.secret));
     for secret in &named {
@@ -236,10 +236,10 @@ pub fn arrange(
     if order.len() < 2 {
         order.clear();
     }
-    if order.is_empty() && wish.timeout.is_some() {
+    if order.is_empty() && changes.timeout.is_some() {
         return Err(Failure::usage("a time after which the agent turns to the next hub goes with another hub"));
     }
-    let wanted = wish.timeout.map(|HubTimeout(seconds)| seconds).or(timeout);
+    let wanted = changes.timeout.map(|HubTimeout(seconds)| seconds).or(timeout);
     let is_changed = order != listed || (!order.is_empty() && wanted != timeout);
     Ok(Arranged { order, timeout: wanted, named, removed, unknown, is_changed })
 }
@@ -371,8 +371,8 @@ mod tests {
     #[test]
     fn hubs_that_are_named_get_secrets_in_their_order() {
         let named = [hub("b"), hub("c")];
-        let wish = Wish { named: &named, timeout: HubTimeout::seconds(300), ..Wish::default() };
-        let arranged = arrange(&hub("a"), None, &[], &wish).unwrap();
+        let changes = HubChanges { named: &named, timeout: HubTimeout::seconds(300), ..HubChanges::default() };
+        let arranged = arrange(&hub("a"), None, &[], &changes).unwrap();
         assert_eq!(arranged.order, [FIRST, SECRETS[0], SECRETS[1]]);
         assert_eq!(arranged.named, SECRETS[..2]);
         assert!(arranged.is_changed);
@@ -384,15 +384,15 @@ mod tests {
         let listing = list(&[FIRST, SECRETS[1], SECRETS[0]]);
         let further = [known(SECRETS[1], Some("c")), known(SECRETS[0], Some("b"))];
         let named = [hub("d"), hub("b")];
-        let wish = Wish { named: &named, ..Wish::default() };
-        let arranged = arrange(&hub("a"), Some(&listing), &further, &wish).unwrap();
+        let changes = HubChanges { named: &named, ..HubChanges::default() };
+        let arranged = arrange(&hub("a"), Some(&listing), &further, &changes).unwrap();
         assert_eq!(arranged.order, [FIRST, SECRETS[1], SECRETS[0], SECRETS[2]]);
         assert_eq!(arranged.named, [SECRETS[2], SECRETS[0]]);
         assert_eq!(arranged.timeout, Some(600));
-        let again = Wish { named: &named[1..], ..Wish::default() };
+        let again = HubChanges { named: &named[1..], ..HubChanges::default() };
         let arranged = arrange(&hub("a"), Some(&listing), &further, &again).unwrap();
         assert_eq!((arranged.is_changed, arranged.order), (false, listing.secrets.clone()));
-        let longer = Wish { timeout: HubTimeout::seconds(900), ..Wish::default() };
+        let longer = HubChanges { timeout: HubTimeout::seconds(900), ..HubChanges::default() };
         let arranged = arrange(&hub("a"), Some(&listing), &further, &longer).unwrap();
         assert_eq!((arranged.is_changed, arranged.timeout), (true, Some(900)));
     }
@@ -401,11 +401,11 @@ mod tests {
     fn nothing_that_was_said_changes_nothing() {
         let foreign = list(&["one", "two"]);
         assert!(!foreign.is_ours() && list(&[FIRST, "two"]).is_ours() && !list(&[]).is_ours());
-        let arranged = arrange(&hub("a"), Some(&foreign), &[], &Wish::default()).unwrap();
+        let arranged = arrange(&hub("a"), Some(&foreign), &[], &HubChanges::default()).unwrap();
         assert_eq!((arranged.is_changed, arranged.order), (false, foreign.secrets.clone()));
         let named = [hub("b")];
-        let wish = Wish { named: &named, ..Wish::default() };
-        let refused = arrange(&hub("a"), Some(&foreign), &[], &wish).unwrap_err();
+        let changes = HubChanges { named: &named, ..HubChanges::default() };
+        let refused = arrange(&hub("a"), Some(&foreign), &[], &changes).unwrap_err();
         assert_eq!(refused.reason, Reason::Refused);
         assert!(refused.message.contains("Secrets one, two"), "{refused}");
     }
@@ -416,13 +416,13 @@ mod tests {
         let further = [known(SECRETS[0], Some("b"))];
         for word in [SECRETS[0], "https://B:6443/"] {
             let removed = [word.to_owned(), "https://gone".to_owned()];
-            let wish = Wish { removed: &removed, ..Wish::default() };
-            let arranged = arrange(&hub("a"), Some(&listing), &further, &wish).unwrap();
+            let changes = HubChanges { removed: &removed, ..HubChanges::default() };
+            let arranged = arrange(&hub("a"), Some(&listing), &further, &changes).unwrap();
             assert_eq!((arranged.is_changed, arranged.order.len()), (true, 0));
             assert_eq!(arranged.removed, further);
             assert_eq!(arranged.unknown, ["https://gone"]);
             // A run that was cut off goes on.
-            let again = arrange(&hub("a"), None, &[], &wish).unwrap();
+            let again = arrange(&hub("a"), None, &[], &changes).unwrap();
             assert_eq!((again.is_changed, again.unknown.len()), (false, 2));
         }
     }
@@ -432,15 +432,15 @@ mod tests {
         let listing = list(&[FIRST, SECRETS[0], SECRETS[1]]);
         let further = [known(SECRETS[0], Some("b")), known(SECRETS[1], None)];
         let named = [hub("c")];
-        let wish = Wish { named: &named, ..Wish::default() };
-        let arranged = arrange(&hub("a"), Some(&listing), &further, &wish).unwrap();
+        let changes = HubChanges { named: &named, ..HubChanges::default() };
+        let arranged = arrange(&hub("a"), Some(&listing), &further, &changes).unwrap();
         assert_eq!((arranged.is_changed, arranged.named), (false, vec![SECRETS[1].to_owned()]));
         let hidden = [further[0].clone(), Known { is_hidden: true, ..further[1].clone() }];
-        let arranged = arrange(&hub("a"), Some(&listing), &hidden, &wish).unwrap();
+        let arranged = arrange(&hub("a"), Some(&listing), &hidden, &changes).unwrap();
         assert_eq!(arranged.named, [SECRETS[2]]);
         // A Secret that somebody else has named is not filled.
         let (listing, theirs) = (list(&[FIRST, "theirs"]), [known("theirs", None)]);
-        let arranged = arrange(&hub("a"), Some(&listing), &theirs, &wish).unwrap();
+        let arranged = arrange(&hub("a"), Some(&listing), &theirs, &changes).unwrap();
         assert_eq!(arranged.order, [FIRST, "theirs", SECRETS[0]]);
     }
 
@@ -454,15 +454,15 @@ mod tests {
             (vec![hub("b"), hub("b")], "the hub at https://b:6443 is named twice"),
             (vec![unknown("https://x"), unknown("https://y")], "are addresses of the same hub"),
         ] {
-            let wish = Wish { named: &named, ..Wish::default() };
-            let refused = arrange(&hub("a"), None, &[], &wish).unwrap_err();
+            let changes = HubChanges { named: &named, ..HubChanges::default() };
+            let refused = arrange(&hub("a"), None, &[], &changes).unwrap_err();
             assert_eq!(refused.reason, Reason::Usage);
             assert!(refused.message.contains(words), "{refused}");
         }
         // Hubs of one authority are two, where their UIDs are known.
         let twins = [HubAddress { ca: vec![b"a".to_vec()], ..hub("b") }];
-        let wish = Wish { named: &twins, ..Wish::default() };
-        assert!(arrange(&hub("a"), None, &[], &wish).is_ok());
+        let changes = HubChanges { named: &twins, ..HubChanges::default() };
+        assert!(arrange(&hub("a"), None, &[], &changes).is_ok());
     }
 
     #[test]
@@ -470,16 +470,20 @@ mod tests {
         let listing = list(&[FIRST, SECRETS[0]]);
         let further = [known(SECRETS[0], Some("b"))];
         let (named, removed) = ([hub("b")], [SECRETS[0].to_owned()]);
-        let reason =
-            |wish: &Wish<'_>| arrange(&hub("a"), Some(&listing), &further, wish).map_err(|failure| failure.reason);
-        let both = Wish { named: &named, removed: &removed, timeout: None };
+        let reason = |changes: &HubChanges<'_>| {
+            arrange(&hub("a"), Some(&listing), &further, changes).map_err(|failure| failure.reason)
+        };
+        let both = HubChanges { named: &named, removed: &removed, timeout: None };
         assert_eq!(reason(&both), Err(Reason::Usage));
-        let alone = Wish { named: &[], removed: &removed, timeout: HubTimeout::seconds(300) };
+        let alone = HubChanges { named: &[], removed: &removed, timeout: HubTimeout::seconds(300) };
         assert_eq!(reason(&alone), Err(Reason::Usage));
         let many: Vec<HubAddress> = ["b", "c", "d", "e", "f"].map(hub).to_vec();
-        let wish = Wish { named: &many, ..Wish::default() };
-        assert_eq!(reason(&wish), Err(Reason::Refused));
-        assert_eq!(reason(&Wish { named: &many[..4], ..Wish::default() }).map(|arranged| arranged.order.len()), Ok(5));
+        let changes = HubChanges { named: &many, ..HubChanges::default() };
+        assert_eq!(reason(&changes), Err(Reason::Refused));
+        assert_eq!(
+            reason(&HubChanges { named: &many[..4], ..HubChanges::default() }).map(|arranged| arranged.order.len()),
+            Ok(5)
+        );
         assert_eq!((HubTimeout::seconds(179), HubTimeout::seconds(180)), (None, Some(HubTimeout(180))));
     }
 

@@ -12,7 +12,7 @@ use ocm_api::cluster::ManagedClusterSpec;
 use ocm_api::names::{hub as hub_names, secrets};
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::{ManagedCluster, Manifest};
-use ocm_core::join::fallback::{self as rules, Arranged, HubTimeout, Hubs, Listing, Wish};
+use ocm_core::join::fallback::{self as rules, Arranged, HubChanges, HubTimeout, Hubs, Listing};
 use ocm_core::join::membership::{Belonging, still_serves};
 use ocm_core::kubeconfig::{Bootstrap, HUB_UID, HubAddress, Likeness};
 use ocm_core::{Applied, DryRun, Event, Failure, Mode, Narrator, Plan, Reason};
@@ -101,7 +101,7 @@ pub(super) fn must_be_first(survey: &Survey, wanted: &HubAddress, label: &str) -
 /// Finds the hubs that were named, checks each as the first one is checked, and arranges the list.
 ///
 /// # Errors
-/// What is wrong with the wish; a refusal of a hub, or what it said; missing rights.
+/// What is wrong with what was asked for; a refusal of a hub, or what it said; missing rights.
 pub(super) async fn look(
     managed: &Cluster,
     request: &Request,
@@ -124,8 +124,8 @@ pub(super) async fn look(
     let sessions = options.hubs.iter().map(|hub| session(hub, teller));
     let sessions: Vec<HubSession> = futures::future::try_join_all(sessions).await?;
     let addresses: Vec<HubAddress> = sessions.iter().map(|session| session.address.clone()).collect();
-    let wish = Wish { named: &addresses, removed: &options.removed, timeout: options.timeout };
-    let arranged = rules::arrange(first, survey.listing.as_ref(), &survey.further, &wish)?;
+    let changes = HubChanges { named: &addresses, removed: &options.removed, timeout: options.timeout };
+    let arranged = rules::arrange(first, survey.listing.as_ref(), &survey.further, &changes)?;
     if !arranged.order.is_empty() && (!options.is_empty() || request.settings.driver.is_some()) {
         rules::supports(driver)?;
     }
