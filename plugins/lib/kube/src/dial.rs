@@ -11,11 +11,12 @@ use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode, Uri};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
+use ocm_core::Failure;
 use ocm_core::duration::human;
 use ocm_net::proxy::{Proxy, ProxyName};
 use ocm_net::{ConnectError, Endpoint, Identity, Stream, Trust, Tunnel, Vantage, client_config};
@@ -59,17 +60,13 @@ pub(crate) fn client(
     // A proxy need not know who talks to the server behind it.
     let tunnel = proxy.map(|proxy| Tunnel::new(proxy, from.clone(), trust));
     let tunnel = tunnel.transpose()?.map(Arc::new);
-    let mut direct = HttpConnector::new();
-    direct.enforce_http(false);
-    // A request that does not fit into one packet must not wait until the server has confirmed the first.
-    direct.set_nodelay(true);
     let mut secure = HttpsConnectorBuilder::new().with_tls_config(client_config(trust, identity)?).https_or_http();
     if let Some(name) = &config.tls_server_name {
         let unusable = |_| format!("its tls-server-name {name:?} is no name of a host");
         let name = ServerName::try_from(name.clone()).map_err(unusable)?;
         secure = secure.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let secure = secure.enable_http1().wrap_connector(Dial { tunnel, from: from.clone(), direct });
+    let secure = secure.enable_http1().wrap_connector(Dial { tunnel, from: from.clone() });
     let connect = service_fn(move |server: Uri| {
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, secure.clone().oneshot(server));
         let late = NotConnected { proxy: name.clone() };
@@ -116,7 +113,6 @@ struct Dial {
     /// The proxy on the way.
     tunnel: Option<Arc<Tunnel>>,
     from: Vantage,
-    direct: HttpConnector,
 }
 
 impl Service<Uri> for Dial {
@@ -124,39 +120,29 @@ impl Service<Uri> for Dial {
     type Error = io::Error;
     type Future = BoxFuture<'static, io::Result<Self::Response>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.direct.poll_ready(cx).map_err(io::Error::other)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, server: Uri) -> Self::Future {
         let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
         let host = server.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
-        let Some(tunnel) = self.tunnel.clone() else {
-            if !self.from.is_here() {
-                let from = self.from.clone();
-                return Box::pin(async move {
-                    let opened = from.open(&host, port).await;
-                    Ok(TokioIo::new(Dialled(opened.map_err(|error| not_opened(&error, &host, port))?)))
-                });
-            }
-            let connected = self.direct.call(server);
-            return Box::pin(async move {
-                let stream = connected.await.map_err(io::Error::other)?;
-                Ok(TokioIo::new(Dialled(Box::new(stream.into_inner()))))
-            });
-        };
+        let (tunnel, from) = (self.tunnel.clone(), self.from.clone());
         Box::pin(async move {
-            let opened = tunnel.open(&host, port, PROXY_TIMEOUT).await;
-            Ok(TokioIo::new(Dialled(opened.map_err(|error| io::Error::other(error.failure()))?)))
+            let opened = match tunnel {
+                Some(tunnel) => tunnel.open(&host, port, PROXY_TIMEOUT).await.map_err(|error| error.failure()),
+                None => from.open(&host, port).await.map_err(|error| not_opened(&error, &from, &host, port)),
+            };
+            Ok(TokioIo::new(Dialled(opened.map_err(io::Error::other)?)))
         })
     }
 }
 
-/// Why another place has not opened a connection.
-fn not_opened(error: &ConnectError, host: &str, port: u16) -> io::Error {
+/// Why a connection was not opened. From another place the address is told: it is that place's, and not the kubeconfig's.
+fn not_opened(error: &ConnectError, from: &Vantage, host: &str, port: u16) -> Failure {
     match Endpoint::of(host, port) {
-        Ok(endpoint) => io::Error::other(error.failure(&endpoint)),
-        Err(error) => io::Error::other(error),
+        Ok(endpoint) if !from.is_here() => error.failure(&endpoint),
+        _ => error.unreached(&"the cluster's address"),
     }
 }
 

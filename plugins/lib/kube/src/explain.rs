@@ -12,7 +12,7 @@ use rustls::Error as TlsError;
 
 use crate::dial::NotConnected;
 use crate::middleware::TooSlow;
-use crate::untyped::{StatusKind, is_lookup};
+use crate::untyped::StatusKind;
 
 /// Translates an error of the client. The message says what happened, not what was tried: callers put that in front.
 pub fn explain(error: &kube::Error) -> Failure {
@@ -100,32 +100,9 @@ fn connection(error: &(dyn StdError + 'static)) -> Failure {
                 .hint("check network, VPN and proxy");
         }
     }
+    // What kept a connection from being opened is a failure already. This one was there, and broke.
     let text = chain.last().map(ToString::to_string).unwrap_or_default();
-    let unreachable = |sentence: &str| Failure::new(Reason::Unreachable, sentence).because(&text);
-    for link in &chain {
-        let Some(io) = link.downcast_ref::<io::Error>() else { continue };
-        match io.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                return unreachable("connection refused at the cluster's address")
-                    .hint("is the API server up, and is this its address as seen from here?");
-            }
-            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-                return unreachable("no route to the cluster's address").hint("check network, VPN and proxy");
-            }
-            io::ErrorKind::TimedOut => {
-                return unreachable("the cluster's address does not answer").hint("check network, VPN and proxy");
-            }
-            _ if is_lookup(io) => {
-                return unreachable("the name of the cluster's address cannot be resolved")
-                    .hint("check the host name and the DNS");
-            }
-            _ => {}
-        }
-    }
-    match chain.as_slice() {
-        [] => Failure::other(error.to_string()),
-        _ => unreachable("the connection to the cluster failed"),
-    }
+    Failure::new(Reason::Unreachable, "the connection to the cluster failed").because(text)
 }
 
 /// Nothing came from the cluster, and the way to it leads through a proxy or not.
@@ -215,8 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_connection_is_said_so() {
-        let failure = explain(&kube::Error::Service(Box::new(io::Error::from(io::ErrorKind::ConnectionRefused))));
-        assert_eq!(failure.reason, Reason::Unreachable);
+    fn a_connection_that_broke_is_told_from_one_that_was_not_opened() {
+        let broken = explain(&kube::Error::Service(Box::new(io::Error::from(io::ErrorKind::ConnectionReset))));
+        assert_eq!(broken.reason, Reason::Unreachable);
+        assert_eq!(broken.message, "the connection to the cluster failed");
+        let unopened = Failure::new(Reason::Unreachable, "x cannot be reached").hint("y");
+        let wrapped = io::Error::other(io::Error::other(unopened.clone()));
+        assert_eq!(explain(&kube::Error::Service(Box::new(wrapped))), unopened);
     }
 }

@@ -1,7 +1,5 @@
-//! What servers and the standard library say in words alone. It is recognised here and nowhere else: everything above
+//! What servers say in words alone. It is recognised here and nowhere else: everything above
 //! matches on what is returned.
-
-use std::io;
 
 use kube::core::Status;
 use ocm_core::admission::{Admission, Objection};
@@ -74,23 +72,9 @@ pub(crate) fn is_distrust(text: &str) -> bool {
     text.contains("x509: ")
 }
 
-/// Whether a name was not resolved: the standard library has no kind for it.
-pub(crate) fn is_lookup(error: &io::Error) -> bool {
-    error.raw_os_error().is_none() && error.to_string().contains("failed to lookup address")
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::ToSocketAddrs as _;
-
     use super::*;
-
-    #[test]
-    fn a_name_that_does_not_resolve_is_recognised_as_the_library_says_it() {
-        let error = ("name.invalid", 1).to_socket_addrs().unwrap_err();
-        assert!(is_lookup(&error), "{error}");
-        assert!(!is_lookup(&io::Error::from(io::ErrorKind::ConnectionRefused)));
-    }
 
     #[test]
     fn who_objects_is_the_one_that_the_server_names_and_not_one_in_its_words() {

@@ -172,7 +172,7 @@ pub async fn plain(host: &str, port: u16, limit: Duration) -> Result<Box<dyn Str
             let why = format!("{host} is no address of this machine, and only those are reached without TLS");
             return Err(ConnectError::Failed(why));
         }
-        dial(&addresses).await
+        dial(addresses).await
     })
     .await;
     Ok(Box::new(stream.map_err(|_| ConnectError::Unanswered(limit))??))
@@ -260,7 +260,7 @@ async fn remote(host: &str, port: u16) -> Result<Box<dyn Stream>, ConnectError> 
             "{host} is an address of this machine or of its link, and is not dialled"
         )));
     }
-    Ok(Box::new(dial(&addresses).await?))
+    Ok(Box::new(dial(addresses).await?))
 }
 
 fn client_config(verifier: Arc<dyn ServerCertVerifier>, versions: &[Version]) -> Result<ClientConfig, ConnectError> {

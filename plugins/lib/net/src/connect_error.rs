@@ -53,22 +53,29 @@ impl From<UnusableTls> for ConnectError {
 impl ConnectError {
     /// It as a failure about this server.
     pub fn failure(&self, endpoint: &Endpoint) -> Failure {
-        const NETWORK: &str = "check network, VPN and firewall";
+        match self {
+            Self::Tls(fault) => fault.failure(endpoint),
+            _ => self.unreached(endpoint),
+        }
+    }
+
+    /// It as a failure about whoever was dialled, by whatever words.
+    pub fn unreached(&self, who: &dyn fmt::Display) -> Failure {
+        const NETWORK: &str = "check network, VPN, proxy and firewall";
         let unreachable = |what: &str, cause: &dyn fmt::Display| {
-            Failure::new(Reason::Unreachable, format!("{endpoint} cannot be reached: {what}")).because(cause)
+            Failure::new(Reason::Unreachable, format!("{who} cannot be reached: {what}")).because(cause)
         };
         match self {
             Self::UnusableProxy(error) => unreachable("the proxy of HTTPS_PROXY cannot be used", error),
             Self::Proxy(error) => {
                 let failure = error.failure();
-                Failure { message: format!("{endpoint} cannot be reached: {}", failure.message), ..failure }
+                Failure { message: format!("{who} cannot be reached: {}", failure.message), ..failure }
             }
             Self::Unresolved(cause) => {
                 unreachable("its name cannot be resolved", cause).hint("check the host name and the DNS")
             }
-            Self::Refused(cause) => {
-                unreachable("connection refused", cause).hint("is the API server up, and is the port right?")
-            }
+            Self::Refused(cause) => unreachable("connection refused", cause)
+                .hint("is the API server up, and is this its address as seen from here?"),
             Self::NoRoute(cause) => unreachable("no route to host", cause).hint(NETWORK),
             Self::Unanswered(limit) => {
                 let cause = format!("nothing within {}", ocm_core::duration::human(*limit));
@@ -77,10 +84,12 @@ impl ConnectError {
             Self::Failed(cause) => unreachable("the connection failed", cause).hint(NETWORK),
             Self::Broken(cause) => unreachable("the connection broke", cause),
             Self::Closed(cause) => {
-                Failure::new(Reason::Tls, format!("{endpoint} closed the connection instead of speaking TLS"))
-                    .because(cause)
+                let sentence = format!("{who} closed the connection instead of speaking TLS");
+                Failure::new(Reason::Tls, sentence).because(cause)
             }
-            Self::Tls(fault) => fault.failure(endpoint),
+            Self::Tls(TlsFault { cause, .. }) => {
+                Failure::new(Reason::Tls, format!("the TLS handshake with {who} failed")).because(cause)
+            }
             Self::Setup(cause) => Failure::other("TLS cannot be set up").because(cause),
         }
     }

@@ -77,7 +77,7 @@ fn no_such_host() {
     let cli = Cli::with_kubeconfig(&kubeconfig("https://hub.invalid:6443", &["hub"]));
     let run = cli.run(["get", "clusters"]);
     assert_eq!(run.exit, 1, "{run}");
-    assert!(run.stderr.contains("the name of the cluster's address cannot be resolved"), "{run}");
+    assert!(run.stderr.contains("the cluster's address cannot be reached: its name cannot be resolved"), "{run}");
 }
 
 /// A server that answers every connection with these bytes.
