@@ -157,7 +157,7 @@ impl Job {
         if let Some(reason) = &self.deny {
             return self.deny(&scope, reason, rows).await.map(|()| false);
         }
-        let found = accept::look(&self.hub, &scope, &self.options, self.deadline, self.ui.as_ref()).await?;
+        let found = accept::inspect(&self.hub, &scope, &self.options, self.deadline, self.ui.as_ref()).await?;
         accept::tell_unread(&found, self.ui.as_ref());
         let waits = |candidate: &Candidate| self.deadline.is_some() && accept::still_waits(&candidate.decision);
         let (waiting, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(waits);
@@ -173,7 +173,7 @@ impl Job {
             let names: Vec<String> = late.iter().map(|candidate| candidate.name.clone()).collect();
             // Their rows say what they lack.
             self.act(late, rows).await?;
-            let found = self.troubleshoot.look(&names, self.ui.as_ref()).await;
+            let found = self.troubleshoot.inspect(&names, self.ui.as_ref()).await;
             found.lines.into_iter().chain(found.next).for_each(|line| self.ui.tell(Event::note(line)));
         }
         Ok(timed_out)
@@ -181,7 +181,7 @@ impl Job {
 
     /// Denies clusters. What the question names is known without their requests.
     async fn deny(&self, scope: &Scope, reason: &str, rows: &mut Vec<Row>) -> Result<(), Failure> {
-        let mut denial = Denial::look(&self.hub, scope, &self.options, self.at_once).await?;
+        let mut denial = Denial::read(&self.hub, scope, &self.options, self.at_once).await?;
         if denial.is_empty() {
             return Ok(());
         }

@@ -142,7 +142,7 @@ async fn disable(args: DisableArgs, connection: &Connection, ui: Arc<Ui>) -> Res
     }
     ui.tell(Event::now(format!("looking at add-ons ({})", hub.label())));
     let at_once = concurrency.at_once();
-    let all = deliveries::look(&hub, Kind::AddOn, &names, &clusters, at_once).await?;
+    let all = deliveries::inspect(&hub, Kind::AddOn, &names, &clusters, at_once).await?;
     for (name, definition) in addons::definitions(&hub, &names).await? {
         if let Some(definition) = definition {
             addons::tell_of_placements(&name, &definition, "adds it again where these select a cluster", &*ui);

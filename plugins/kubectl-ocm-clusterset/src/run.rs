@@ -96,7 +96,7 @@ async fn unbind(
     let way = Way::of(ui, dry_run.into(), output);
     let hub = hub().await?;
     let namespaces = spaces(namespaces, &hub)?;
-    let bound = cluster_sets::look_bound(&hub, &name, &namespaces).await?;
+    let bound = cluster_sets::inspect_bound(&hub, &name, &namespaces).await?;
     if way.is_real() {
         cluster_sets::check_rights_to_unbind(&hub, &bound).await?;
     }
@@ -133,8 +133,8 @@ async fn members(
     let hub = hub().await?;
     let moves = match (is_anybody, into) {
         (false, _) => Moves::default(),
-        (true, true) => cluster_sets::look_into(&hub, &name, &who).await?,
-        (true, false) => cluster_sets::look_out(&hub, &name, &who).await?,
+        (true, true) => cluster_sets::moves_into(&hub, &name, &who).await?,
+        (true, false) => cluster_sets::moves_out_of(&hub, &name, &who).await?,
     };
     if !moves.not_accepted.is_empty() {
         ui.tell(Event::warning(view::not_accepted(&moves.not_accepted)));
@@ -175,7 +175,7 @@ async fn delete(
     let hub = hub().await?;
     let mut all = Vec::new();
     for name in &names {
-        all.push(cluster_sets::look_at(&hub, name).await?);
+        all.push(cluster_sets::inspect(&hub, name).await?);
     }
     // Nothing is touched if one of them must not go.
     let mut refused = all.iter().filter_map(|one| cluster_sets::refuse(one, force).err());

@@ -25,7 +25,7 @@ pub(crate) async fn run(args: DetachArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         leave::check_rights_to_detach(&hub, &names, force).await?;
     }
     let at_once = concurrency.at_once();
-    let all = look(&hub, &names, at_once, &ui).await?;
+    let all = inspect(&hub, &names, at_once, &ui).await?;
     let there: Vec<&Held> = all.iter().filter(|held| !held.is_empty()).collect();
     refuse(&there, force, &ui)?;
     if !there.is_empty() && leaving.dry_run == DryRun::No && !yes && !ui.confirm(&view::question(&hub, &there)).await? {
@@ -46,10 +46,10 @@ pub(crate) async fn run(args: DetachArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
     view::finish(&view, &ui, &hub, told)
 }
 
-async fn look(hub: &Cluster, names: &[String], at_once: usize, ui: &Arc<Ui>) -> Result<Vec<Held>, Failure> {
+async fn inspect(hub: &Cluster, names: &[String], at_once: usize, ui: &Arc<Ui>) -> Result<Vec<Held>, Failure> {
     ui.tell(Event::now(format!("looking at {}", hub.label())));
     let found: Vec<Result<Held, Failure>> =
-        futures::stream::iter(names).map(|name| leave::look(hub, name)).buffered(at_once).collect().await;
+        futures::stream::iter(names).map(|name| leave::inspect(hub, name)).buffered(at_once).collect().await;
     found.into_iter().collect()
 }
 

@@ -109,7 +109,7 @@ async fn clusters(hub: &Cluster, args: ClustersArgs, ui: &Arc<Ui>) -> Result<Exi
         return follow::<Clusters>(ui, &list, changes, |_| true).await;
     }
     let mut rows = get::clusters(hub, &list.names, selector.as_deref()).await?;
-    if with_names && let Some(unread) = get::look_at_names(hub, &mut rows).await? {
+    if with_names && let Some(unread) = get::add_noted_names(hub, &mut rows).await? {
         ui.tell(Event::note(unread));
     }
     if let (true, true, Some(set)) = (rows.is_empty(), for_people(&list), &set) {

@@ -94,7 +94,7 @@ async fn delete(args: DeleteArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
     let hub = connect(connection, ui.clone()).await?;
     let namespace = space(named, Some(&hub))?;
     ui.tell(Event::now(format!("looking at placements ({})", hub.label())));
-    let (all, unread) = placements::look_at(&hub, &namespace, &names).await?;
+    let (all, unread) = placements::inspect(&hub, &namespace, &names).await?;
     if dry_run == DryRun::No {
         placements::check_rights_to_delete(&hub, &all).await?;
     }

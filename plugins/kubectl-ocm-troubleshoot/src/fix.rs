@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::args::{FailOn, ReportFormat};
 use crate::exit::{exit, waits_in_vain};
-use crate::looks::{Looks, PAUSE};
+use crate::inspection::{Inspection, PAUSE};
 use crate::{view, words};
 
-/// How long it looks whether what was mended is gone, without --wait: operators take a lease that is free after 26 seconds.
+/// How long it checks whether what was mended is gone, without --wait: operators take a lease that is free after 26 seconds.
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// What is wanted.
@@ -74,12 +74,12 @@ struct TriedFix {
     result: Result<(), Failure>,
 }
 
-pub(crate) async fn run(looks: &Looks, request: &Request, ui: &std::sync::Arc<Ui>) -> Result<Exit, Failure> {
+pub(crate) async fn run(inspection: &Inspection, request: &Request, ui: &std::sync::Arc<Ui>) -> Result<Exit, Failure> {
     let Request { only, yes, dry_run, format, output, fail_on, wait } = request;
     let begun = Instant::now();
-    let (snapshot, report) = looks.look().await?;
+    let (snapshot, report) = inspection.inspect().await?;
     let Fixes { fixes, mut left } = plan(&snapshot, &report, only);
-    let (fixes, denied) = flow::check(&looks.sides, fixes, ui.as_ref()).await;
+    let (fixes, denied) = flow::check(&inspection.sides, fixes, ui.as_ref()).await;
     left.extend(denied);
     let contexts = words::contexts(&snapshot);
     let text = plan_text(&fixes, &left, &contexts);
@@ -102,10 +102,10 @@ pub(crate) async fn run(looks: &Looks, request: &Request, ui: &std::sync::Arc<Ui
         }
     }
     let rows = PlanView::of(ui.clone(), Mode::Apply(*dry_run), *format);
-    let outcomes = carry_out(looks, fixes, *dry_run, ui, &rows).await;
+    let outcomes = carry_out(inspection, fixes, *dry_run, ui, &rows).await;
     let is_changed = outcomes.iter().any(|outcome| *dry_run == DryRun::No && outcome.is_change());
     let (snapshot, report, exit) = match is_changed || wait.is_some() {
-        true => settle(looks, &outcomes, begun, request, ui).await?,
+        true => settle(inspection, &outcomes, begun, request, ui).await?,
         false => {
             let exit = exit(&report, *fail_on);
             (snapshot, report, exit)
@@ -146,7 +146,7 @@ pub(crate) async fn run(looks: &Looks, request: &Request, ui: &std::sync::Arc<Ui
 
 /// Carries out every change, also where one before it has failed: none needs another.
 async fn carry_out(
-    looks: &Looks,
+    inspection: &Inspection,
     fixes: Vec<Fix>,
     dry_run: DryRun,
     ui: &std::sync::Arc<Ui>,
@@ -159,15 +159,15 @@ async fn carry_out(
             rows.row(applied);
             objects.borrow_mut().push(applied_document(applied));
         };
-        let result = flow::carry_out(&looks.sides, &fix.change, dry_run, ui.as_ref(), each).await;
+        let result = flow::carry_out(&inspection.sides, &fix.change, dry_run, ui.as_ref(), each).await;
         outcomes.push(TriedFix { fix, objects: objects.into_inner(), result });
     }
     outcomes
 }
 
-/// Looks again until what was changed shows, or with --wait until all is well.
+/// Inspects again until what was changed shows, or with --wait until all is well.
 async fn settle(
-    looks: &Looks,
+    inspection: &Inspection,
     outcomes: &[TriedFix],
     begun: Instant,
     request: &Request,
@@ -179,9 +179,9 @@ async fn settle(
     };
     let changed = outcomes.iter().filter(|outcome| outcome.is_change() && outcome.result.is_ok());
     let names: Vec<&String> = changed.flat_map(|outcome| &outcome.fix.mends).collect();
-    looks.forget();
+    inspection.forget();
     loop {
-        let (snapshot, report) = looks.look().await?;
+        let (snapshot, report) = inspection.inspect().await?;
         let exit = exit(&report, request.fail_on);
         // What cannot be checked again is not known to be gone.
         let is_left = names.iter().any(|name| is_unknown(&report, name))
@@ -198,7 +198,7 @@ async fn settle(
             return Ok((snapshot, report, exit));
         }
         if is_left {
-            looks.forget();
+            inspection.forget();
         }
         ui.tell(Event::blocked("waiting until the changes show", words::headline(&report)));
         tokio::time::sleep(PAUSE).await;

@@ -8,7 +8,7 @@ mod exit;
 mod files;
 mod fix;
 mod html;
-mod looks;
+mod inspection;
 mod run;
 mod view;
 mod watch;

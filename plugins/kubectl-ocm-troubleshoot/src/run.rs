@@ -17,17 +17,17 @@ use ocm_kube::{Connection, HubArgs, connect};
 
 use crate::args::TroubleshootArgs;
 use crate::exit::{exit, waits_in_vain};
-use crate::looks::{Looks, PAUSE};
+use crate::inspection::{Inspection, PAUSE};
 use crate::{bundle, files, fix, view, watch, words};
 
 /// Runs until done or interrupted. What was made to look from within a cluster is removed in any case.
 pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>, interrupted: Stop) -> Result<Exit, Failure> {
-    let looks = InCluster::with_image(args.in_cluster_image.clone());
+    let in_cluster = InCluster::with_image(args.in_cluster_image.clone());
     let done = tokio::select! {
-        done = until_done(args, ui.clone(), looks.clone()) => done,
+        done = until_done(args, ui.clone(), in_cluster.clone()) => done,
         () = interrupted => Err(Failure::new(Reason::Interrupted, "interrupted")),
     };
-    looks.remove_all(ui.as_ref()).await;
+    in_cluster.remove_all(ui.as_ref()).await;
     done
 }
 
@@ -84,7 +84,7 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
         return Err(Failure::usage("--in-cluster looks from a managed cluster, and only a hub was named")
             .hint("name both: --context MANAGED --hub-context HUB"));
     }
-    let looks = Looks {
+    let inspection = Inspection {
         sides,
         clusters,
         all_clusters,
@@ -94,17 +94,17 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
         ui: ui.clone(),
     };
     if let Some(interval) = interval {
-        return watch::run(&looks, interval, output, fail_on, &ui).await;
+        return watch::run(&inspection, interval, output, fail_on, &ui).await;
     }
     if let Some((only, format)) = wanted {
         let dry_run = DryRun::from(dry_run);
         let request = fix::Request { only, yes, dry_run, format, output, fail_on, wait: wait.then_some(timeout) };
-        return fix::run(&looks, &request, &ui).await;
+        return fix::run(&inspection, &request, &ui).await;
     }
     // None: later than any time that can be told.
     let until = Instant::now().checked_add(timeout);
     let (snapshot, report, exit) = loop {
-        let (snapshot, report) = looks.look().await?;
+        let (snapshot, report) = inspection.inspect().await?;
         let exit = exit(&report, fail_on);
         if !wait || exit == Exit::Ok || waits_in_vain(&report, exit) {
             break (snapshot, report, exit);
@@ -121,7 +121,7 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
     fix::advertise(&ui, output, &snapshot, &report);
     if let Some(file) = file {
         ui.tell(Event::now("reading logs"));
-        let Sides { hub, managed } = &looks.sides;
+        let Sides { hub, managed } = &inspection.sides;
         let logs = logs(hub.as_ref(), managed.as_ref(), &snapshot).await;
         let unreadable = bundle::write(&file, &snapshot, &report, &logs)?;
         ui.tell(Event::note(format!(

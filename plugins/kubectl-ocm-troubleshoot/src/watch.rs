@@ -1,4 +1,4 @@
-//! Looks again and again, and tells what has changed.
+//! Inspects again and again, and tells what has changed.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use ocm_core::{Event, Exit, Failure, Narrator, duration};
 
 use crate::args::{FailOn, ReportFormat};
 use crate::exit::exit;
-use crate::looks::Looks;
+use crate::inspection::Inspection;
 use crate::view;
 
-/// The shortest time between two looks: a look reads lists of the whole hub.
+/// The shortest time between two inspections: one reads lists of the whole hub.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// The time between two looks, of a watch that can be shown in this format.
+/// The time between two inspections, of a watch that can be shown in this format.
 pub(crate) fn interval(text: &str, output: ReportFormat) -> Result<Duration, Failure> {
     if !matches!(output, ReportFormat::Table | ReportFormat::Wide | ReportFormat::Jsonl) {
         return Err(Failure::usage("--watch tells what changes as table, wide or jsonl only"));
@@ -26,9 +26,9 @@ pub(crate) fn interval(text: &str, output: ReportFormat) -> Result<Duration, Fai
     Ok(interval)
 }
 
-/// Looks until nobody reads any more: the first report as it is, and then what is different.
+/// Inspects until nobody reads any more: the first report as it is, and then what is different.
 pub(crate) async fn run(
-    looks: &Looks,
+    inspection: &Inspection,
     interval: Duration,
     output: ReportFormat,
     fail_on: FailOn,
@@ -37,7 +37,7 @@ pub(crate) async fn run(
     ui.watches();
     let (mut history, mut first, mut trouble) = (History::default(), true, None);
     loop {
-        match looks.look().await {
+        match inspection.inspect().await {
             // Whoever cannot look at all is told at once; later somebody may be working on it.
             Err(failure) if first => return Err(failure),
             Err(failure) => {
@@ -49,7 +49,7 @@ pub(crate) async fn run(
             }
             Ok((snapshot, report)) => {
                 trouble = None;
-                let changes = history.look(&snapshot, &report);
+                let changes = history.observe(&snapshot, &report);
                 match first {
                     true => view::report(ui, output, fail_on, &snapshot, &report)?,
                     false => view::changes(ui, output, &snapshot, &changes)?,

@@ -156,7 +156,7 @@ async fn delete(args: DeleteArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
     }
     ui.tell(Event::now(format!("looking at works ({})", hub.label())));
     let at_once = concurrency.at_once();
-    let all = deliveries::look(&hub, Kind::Work, &names, &clusters, at_once).await?;
+    let all = deliveries::inspect(&hub, Kind::Work, &names, &clusters, at_once).await?;
     deliveries::refuse(&all, force, &*ui)?;
     let is_there = all.iter().any(|of_cluster| !of_cluster.remaining.is_empty());
     if is_there && removing.dry_run == DryRun::No && !yes && !ui.confirm(&view::question(&hub, &all)).await? {

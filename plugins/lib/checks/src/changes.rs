@@ -57,9 +57,9 @@ pub struct History {
 }
 
 impl History {
-    /// Takes in a further look, and tells what is different: first what has ended, then what was found, then where
+    /// Takes in a further report, and tells what is different: first what has ended, then what was found, then where
     /// clusters stand.
-    pub fn look(&mut self, snapshot: &Snapshot, report: &Report) -> Vec<Change> {
+    pub fn observe(&mut self, snapshot: &Snapshot, report: &Report) -> Vec<Change> {
         let mut changes = Vec::new();
         let found: BTreeMap<Key, &Finding> = report.findings.iter().map(|finding| (key(finding), finding)).collect();
         let consequences = || report.findings.iter().flat_map(|finding| &finding.consequences);

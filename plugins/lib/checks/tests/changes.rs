@@ -1,4 +1,4 @@
-//! What has changed between looks.
+//! What has changed between reports.
 
 mod common;
 
@@ -9,8 +9,8 @@ use ocm_checks::snapshot::{Observed, Snapshot, Trouble};
 use ocm_core::Reason;
 use serde_json::{Value, json};
 
-/// What a look tells, in short.
-fn look(history: &mut History, snapshot: &Snapshot) -> Vec<String> {
+/// What a report tells, in short.
+fn observe(history: &mut History, snapshot: &Snapshot) -> Vec<String> {
     let short = |change: &Change| match change {
         Change::Moved { standing } => format!("{} {:?}", standing.name, standing.way),
         Change::Gone { cluster } => format!("{cluster} gone"),
@@ -19,7 +19,7 @@ fn look(history: &mut History, snapshot: &Snapshot) -> Vec<String> {
         Change::Unknown { unknown } => format!("unknown {}", unknown.ids.len()),
         Change::Known { ids } => format!("known {}", ids.len()),
     };
-    history.look(snapshot, &judge(snapshot, &[])).iter().map(short).collect()
+    history.observe(snapshot, &judge(snapshot, &[])).iter().map(short).collect()
 }
 
 fn unread() -> Trouble {
@@ -42,43 +42,43 @@ fn denied() -> Snapshot {
 #[test]
 fn a_look_at_the_same_tells_nothing() {
     let mut history = History::default();
-    assert_eq!(look(&mut history, &healthy()), ["c1 Done"]);
-    assert!(look(&mut history, &healthy()).is_empty());
+    assert_eq!(observe(&mut history, &healthy()), ["c1 Done"]);
+    assert!(observe(&mut history, &healthy()).is_empty());
     // Sentences tell times.
     let mut later = healthy();
     later.observed.0 += jiff::SignedDuration::from_secs(5);
-    assert!(look(&mut history, &later).is_empty());
+    assert!(observe(&mut history, &later).is_empty());
 }
 
 #[test]
 fn what_is_found_is_told_once_and_ends_once() {
     let mut history = History::default();
-    look(&mut history, &healthy());
-    let told = look(&mut history, &denied());
+    observe(&mut history, &healthy());
+    let told = observe(&mut history, &denied());
     assert!(told.iter().any(|line| line.starts_with("found ") && line.ends_with(":c1")), "{told:?}");
     assert!(told.iter().any(|line| line.starts_with("c1 StoppedAt")), "{told:?}");
-    assert!(look(&mut history, &denied()).is_empty());
-    let cured = look(&mut history, &healthy());
+    assert!(observe(&mut history, &denied()).is_empty());
+    let cured = observe(&mut history, &healthy());
     let ended = |line: &String| line.replace("found", "ended");
     for found in told.iter().filter(|line| line.starts_with("found ")).map(ended) {
         assert!(cured.contains(&found), "{found}: {cured:?}");
     }
     assert!(cured.contains(&"c1 Done".to_owned()), "{cured:?}");
-    assert!(look(&mut history, &healthy()).is_empty());
+    assert!(observe(&mut history, &healthy()).is_empty());
 }
 
 #[test]
 fn what_cannot_be_looked_at_has_not_ended_and_is_not_gone() {
     let mut history = History::default();
-    look(&mut history, &denied());
+    observe(&mut history, &denied());
     let mut blind = denied();
     on_hub(&mut blind).clusters = Observed::Trouble(unread());
-    let told = look(&mut history, &blind);
+    let told = observe(&mut history, &blind);
     assert!(told.iter().any(|line| line.starts_with("unknown ")), "{told:?}");
     assert!(!told.iter().any(|line| line.starts_with("ended ") || line.ends_with(" gone")), "{told:?}");
-    assert!(look(&mut history, &blind).is_empty());
+    assert!(observe(&mut history, &blind).is_empty());
     // It is found again, as it was.
-    let told = look(&mut history, &denied());
+    let told = observe(&mut history, &denied());
     assert!(told.iter().any(|line| line.starts_with("known ")), "{told:?}");
     assert!(!told.iter().any(|line| line.starts_with("found ")), "{told:?}");
 }
@@ -86,13 +86,13 @@ fn what_cannot_be_looked_at_has_not_ended_and_is_not_gone() {
 #[test]
 fn checks_that_cannot_be_made_are_told_once() {
     let mut history = History::default();
-    look(&mut history, &healthy());
+    observe(&mut history, &healthy());
     let mut blind = healthy();
     agent(&mut blind).identity = Observed::Trouble(unread());
-    let told = look(&mut history, &blind);
+    let told = observe(&mut history, &blind);
     assert!(told.iter().any(|line| line.starts_with("unknown ")), "{told:?}");
-    assert!(look(&mut history, &blind).is_empty());
-    let told = look(&mut history, &healthy());
+    assert!(observe(&mut history, &blind).is_empty());
+    let told = observe(&mut history, &healthy());
     assert!(told.iter().any(|line| line.starts_with("known ")), "{told:?}");
 }
 
@@ -101,9 +101,9 @@ fn a_cluster_that_is_removed_is_gone() {
     let mut history = History::default();
     let mut hub = healthy();
     hub.managed = None;
-    look(&mut history, &hub);
+    observe(&mut history, &hub);
     on_hub(&mut hub).clusters = Observed::Read(Vec::new());
-    let told = look(&mut history, &hub);
+    let told = observe(&mut history, &hub);
     assert!(told.contains(&"c1 gone".to_owned()), "{told:?}");
 }
 
@@ -111,7 +111,7 @@ fn a_cluster_that_is_removed_is_gone() {
 fn a_change_is_an_object_that_says_what_it_is() {
     let mut history = History::default();
     let snapshot = healthy();
-    let changes = history.look(&snapshot, &judge(&snapshot, &[]));
+    let changes = history.observe(&snapshot, &judge(&snapshot, &[]));
     let documents: Value = serde_json::to_value(changes).expect("JSON");
     assert_eq!(documents[0]["change"], json!("moved"));
     assert_eq!(documents[0]["standing"]["name"], json!("c1"));

@@ -92,7 +92,7 @@ impl Troubleshoot {
             return failure;
         }
         // A wait that tells which object it waits for knows as much of it.
-        let found = self.look_further(clusters, failure.about.as_deref(), narrator).await;
+        let found = self.inspect_further(clusters, failure.about.as_deref(), narrator).await;
         let failure = found.lines.into_iter().fold(failure, Failure::because);
         found.next.into_iter().fold(failure, |failure, next| {
             let known = failure.hints.iter().any(|hint| crate::words(hint) == next);
@@ -102,12 +102,12 @@ impl Troubleshoot {
 
     /// What is found of clusters, or of what the connection leads to where none is named. Where nothing can be found out
     /// that is no failure of its own: what to type is said all the same.
-    pub async fn look(&self, clusters: &[String], narrator: &dyn Narrator) -> Found {
-        self.look_further(clusters, None, narrator).await
+    pub async fn inspect(&self, clusters: &[String], narrator: &dyn Narrator) -> Found {
+        self.inspect_further(clusters, None, narrator).await
     }
 
     /// The same, where something is known of an object already.
-    async fn look_further(&self, clusters: &[String], known: Option<&Named>, narrator: &dyn Narrator) -> Found {
+    async fn inspect_further(&self, clusters: &[String], known: Option<&Named>, narrator: &dyn Narrator) -> Found {
         let clusters: Vec<&String> = clusters.iter().take(SHOWN).collect();
         let Some(connection) = &self.connection else {
             let names: String = clusters.iter().map(|name| format!(" {name}")).collect();

@@ -34,7 +34,7 @@ pub struct ClusterRow {
     /// Where it stands.
     pub standing: Standing,
     /// Until when certificates of an earlier cluster of the name may be valid, in RFC 3339, as the policy controller has noted
-    /// it: see [`look_at_names`].
+    /// it: see [`add_noted_names`].
     pub name_used_until: Option<String>,
 }
 
@@ -150,7 +150,7 @@ const KNOWN_USER: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// When the hub cannot be read.
-pub async fn look_at_names(hub: &Cluster, rows: &mut [ClusterRow]) -> Result<Option<String>, Failure> {
+pub async fn add_noted_names(hub: &Cluster, rows: &mut [ClusterRow]) -> Result<Option<String>, Failure> {
     let waits = |row: &&ClusterRow| !has_joined(&row.object);
     let names: Vec<String> = rows.iter().filter(waits).map(|row| row.name().to_owned()).collect();
     let (registrations, unread) = noted_of(hub, &names).await?;
@@ -244,7 +244,7 @@ fn for_clusters(selector: Option<&str>) -> String {
 }
 
 /// Managed clusters as they change, beginning with all that there are, if wanted with [what is noted of their
-/// names](look_at_names) where that may be read.
+/// names](add_noted_names) where that may be read.
 pub fn watch_clusters(
     hub: &Cluster,
     names: &[String],
@@ -258,7 +258,7 @@ pub fn watch_clusters(
         .then(move |mut change| async move {
             if with_names && let Ok(Changed::Now(row)) = &mut change {
                 // The watch goes on where this cannot be read: what fails for longer than a moment, it tells itself.
-                let _ = look_at_names(hub, std::slice::from_mut(row)).await;
+                let _ = add_noted_names(hub, std::slice::from_mut(row)).await;
             }
             change
         })

@@ -84,12 +84,12 @@ pub async fn klusterlets(cluster: &Cluster) -> Result<Vec<Info>, Failure> {
 
 /// What changes of the [`hubs`] of a cluster: all of them first, and then each whenever anything of it differs.
 pub fn watch_hubs(cluster: &Cluster) -> impl Stream<Item = Result<Changed<Info>, Failure>> {
-    looks(watched::<ClusterManager>(cluster), move || hubs(cluster))
+    reads(watched::<ClusterManager>(cluster), move || hubs(cluster))
 }
 
 /// What changes of the [`klusterlets`] of a cluster, as [`watch_hubs`] tells of hubs.
 pub fn watch_klusterlets(cluster: &Cluster) -> impl Stream<Item = Result<Changed<Info>, Failure>> {
-    looks(watched::<Klusterlet>(cluster), move || klusterlets(cluster))
+    reads(watched::<Klusterlet>(cluster), move || klusterlets(cluster))
 }
 
 /// What has a watch look again at once. Why pods are not ready is seen with the next look.
@@ -101,19 +101,19 @@ fn watched<K: Resource<DynamicType = ()>>(cluster: &Cluster) -> Triggers {
 }
 
 /// Looks again and again, and tells what differs. What passes by itself, like a lost connection, is told once.
-fn looks<F>(triggers: Triggers, look: impl Fn() -> F) -> impl Stream<Item = Result<Changed<Info>, Failure>>
+fn reads<F>(triggers: Triggers, read: impl Fn() -> F) -> impl Stream<Item = Result<Changed<Info>, Failure>>
 where
     F: Future<Output = Result<Vec<Info>, Failure>>,
 {
-    let told = stream::unfold((Seen::default(), triggers, look), async |(mut seen, mut triggers, look)| {
+    let told = stream::unfold((Seen::default(), triggers, read), async |(mut seen, mut triggers, read)| {
         if seen.has_ended {
             return None;
         }
-        if seen.has_looked {
+        if seen.has_read {
             triggers.wait(PAUSE, Instant::now() + LONGEST).await;
         }
-        let found = look().await;
-        Some((stream::iter(seen.take(found)), (seen, triggers, look)))
+        let found = read().await;
+        Some((stream::iter(seen.take(found)), (seen, triggers, read)))
     });
     told.flatten()
 }
@@ -123,7 +123,7 @@ where
 struct Seen {
     /// By name.
     known: BTreeMap<String, Info>,
-    has_looked: bool,
+    has_read: bool,
     has_listed: bool,
     lost: bool,
     /// How often the cluster has refused since it was lost: it may have its roles again only after a while.
@@ -134,7 +134,7 @@ struct Seen {
 impl Seen {
     /// What is news of an answer.
     fn take(&mut self, found: Result<Vec<Info>, Failure>) -> Vec<Result<Changed<Info>, Failure>> {
-        self.has_looked = true;
+        self.has_read = true;
         let found = match found {
             Ok(found) => found,
             Err(failure) if self.passes(&failure) => {
@@ -258,7 +258,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_ends_with_the_first_refusal() {
-        let told: Vec<_> = looks(Triggers::default(), async || fails(Reason::Forbidden)).collect().await;
+        let told: Vec<_> = reads(Triggers::default(), async || fails(Reason::Forbidden)).collect().await;
         assert!(matches!(told.as_slice(), [Err(failure)] if failure.reason == Reason::Forbidden), "{told:?}");
     }
 }

@@ -58,7 +58,8 @@ async fn manages(cluster: &Cluster) -> Result<bool, Failure> {
 
 /// Looks at both sides. `names`: the clusters that were asked about; empty: those that the managed cluster registers, or
 /// all that the hub has. `probed`: what the hub answered of late to the credentials of the agents, as seen from here and from
-/// beside them; none: it is asked. `looks`: how one looks from beside the agents; none: not at all.
+/// beside them; none: it is asked. `jobs`: how the hub is asked from beside the agents; none: it is
+/// not.
 ///
 /// # Errors
 /// A usage failure for a name that no cluster can have. What cannot be read is in the snapshot.
@@ -67,7 +68,7 @@ pub async fn observe(
     names: &[String],
     all: bool,
     probed: Option<Probed>,
-    looks: Option<&InCluster>,
+    jobs: Option<&InCluster>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Snapshot, Failure> {
     names.iter().try_for_each(|name| check_known(name)).map_err(NameError::failure)?;
@@ -108,8 +109,8 @@ pub async fn observe(
         (None, Some(cluster), Some(side)) => {
             let questions = questions(cluster, side, hub.as_ref(), named, now).await;
             let within = async {
-                match looks {
-                    Some(looks) => in_cluster(cluster, side, &questions, named, now, looks, narrator.clone()).await,
+                match jobs {
+                    Some(jobs) => in_cluster(cluster, side, &questions, named, now, jobs, narrator.clone()).await,
                     None => Vec::new(),
                 }
             };

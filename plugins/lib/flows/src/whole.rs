@@ -11,7 +11,7 @@ use ocm_core::written::{Standing, standing};
 use ocm_core::{DryRun, Event, Failure, Narrator, Outcome, Remedy};
 use ocm_kube::{Cluster, apply};
 
-use crate::deliveries::look_first;
+use crate::deliveries::read_present;
 
 /// How many objects are read at once.
 const AT_ONCE: usize = 8;
@@ -28,7 +28,7 @@ pub(crate) async fn apply_whole(
     each: &dyn Fn(&Applied),
 ) -> Result<Vec<Applied>, Failure> {
     let manifests: Vec<Manifest> = plan.objects().cloned().collect();
-    let found = look_first(hub, &manifests, AT_ONCE).await?;
+    let found = read_present(hub, &manifests, AT_ONCE).await?;
     let found: Vec<(Found, Standing)> = found
         .into_iter()
         .map(|mut found| {

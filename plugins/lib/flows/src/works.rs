@@ -10,7 +10,7 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
-use crate::deliveries::{Waited, look_first, require_accepted, send, until_there};
+use crate::deliveries::{Waited, read_present, require_accepted, send, until_there};
 use crate::whole::refuse;
 
 /// Each right is asked for one by one: for a fleet, all clusters at once.
@@ -58,7 +58,7 @@ pub async fn create(
     narrator.tell(Event::now(format!("looking at works ({})", hub.label())));
     let clusters: Vec<String> = manifests.iter().map(cluster_of).collect();
     require_accepted(hub, &clusters).await?;
-    let found = look_first(hub, &manifests, request.at_once).await?;
+    let found = read_present(hub, &manifests, request.at_once).await?;
     if !request.overwrite {
         refuse_foreign(&found, "nothing was changed")?;
     }

@@ -152,7 +152,7 @@ fn every_change_is_told_when_it_is_made() {
 
     let second = hub.ask(&Ask::with("c1", &Fixture::agent("c1", "other")));
     let scope = Scope::Names(vec!["c1".to_owned()]);
-    let denial = hub.wait(Denial::look(&connection, &scope, &Options::default(), 1)).expect("a look");
+    let denial = hub.wait(Denial::read(&connection, &scope, &Options::default(), 1)).expect("a look");
     let rows = hub.wait(denial.carry_out(&connection, "no", DryRun::No, 1, &done, |_| {}));
     assert_eq!(rows[0].outcome, Outcome::Denied);
     assert!(hub.is("Denied", &second) && !hub.accepts("c1"));

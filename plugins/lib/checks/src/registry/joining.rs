@@ -10,7 +10,7 @@ use ocm_core::csr::{Request, State};
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 
-use super::next::{AGENT, AGENT_LOGS, RESTART_AGENT, by_fingerprint, look_at_both, requests};
+use super::next::{AGENT, AGENT_LOGS, RESTART_AGENT, by_fingerprint, inspect_both, requests};
 use super::subject::{NO_CERTIFICATE, agent, staying};
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Agent, BACKDATED, Cluster, Facts};
@@ -404,7 +404,7 @@ fn registered(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             .run(Side::Managed, AGENT_LOGS, &[&agent.side.namespace, AGENT]),
         None => Finding::error(text)
             .because("no agent has registered it: look at the managed cluster, too; or the name is misspelt")
-            .advise(look_at_both(name)),
+            .advise(inspect_both(name)),
     };
     Outcome::Found(vec![finding.run(Side::Hub, "kubectl ocm get clusters", &[])])
 }
@@ -433,7 +433,7 @@ fn asked(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .on(Side::Hub, "ManagedCluster", None, cluster.name)
         .seen(format!("created {since} ago, no request carries its label"))
         .because("the ManagedCluster was made by hand, the agent came no further, or its request has ended")
-        .advise(look_at_both(cluster.name));
+        .advise(inspect_both(cluster.name));
     Outcome::Found(vec![requests(finding, cluster.name)])
 }
 
@@ -683,7 +683,7 @@ fn joined(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     .on(Side::Hub, "ManagedCluster", None, cluster.name)
     .seen(seen(facts, request))
     .because("the agent does not run, waits for its leader lease, or was restarted and has lost the key")
-    .advise(look_at_both(cluster.name));
+    .advise(inspect_both(cluster.name));
     Outcome::Found(vec![finding])
 }
 

@@ -7,7 +7,7 @@ use ocm_api::names::{hub, namespaces, secrets};
 use ocm_core::duration::human;
 use ocm_core::phase::Phase;
 
-use super::next::{AGENT, AGENT_LOGS, by_fingerprint, look_at_both, requests};
+use super::next::{AGENT, AGENT_LOGS, by_fingerprint, inspect_both, requests};
 use super::subject::{NO_CERTIFICATE, agent, has_joined, staying};
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Agent, Cluster, Facts};
@@ -210,7 +210,7 @@ fn heard_of(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         if object.spec.taints.is_empty() { finding } else { finding.seen(format!("taints: {}", text::list(taints))) };
     let finding = match cluster.agent {
         Some(_) => finding,
-        None => finding.advise(look_at_both(name)),
+        None => finding.advise(inspect_both(name)),
     };
     let namespace = cluster.agent.map_or(namespaces::AGENT, |agent| agent.side.namespace.as_str());
     let finding = finding.run(Side::Managed, AGENT_LOGS, &[namespace, AGENT]);

@@ -42,7 +42,7 @@ pub(super) fn by_fingerprint(finding: Finding, name: &str) -> Finding {
 }
 
 /// What to do where one side alone does not tell enough.
-pub(super) fn look_at_both(cluster: &str) -> String {
+pub(super) fn inspect_both(cluster: &str) -> String {
     let line = text::command("kubectl ocm troubleshoot {} --context MANAGED --hub-context HUB", &[cluster]);
     format!("look at both clusters: {line}")
 }

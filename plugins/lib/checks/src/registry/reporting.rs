@@ -5,7 +5,7 @@ use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::{namespaces, taints};
 use ocm_core::install::mode::namespace_of;
 
-use super::next::{look_at_both, requests};
+use super::next::{inspect_both, requests};
 use super::subject::{has_joined, staying};
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts, own_manager};
@@ -117,7 +117,7 @@ fn fleet_heard_of(facts: &Facts<'_>, _: &HubSide) -> Outcome {
         )
         .run(Side::Hub, "kubectl ocm tls-check", &[]);
     let finding = match silent.first() {
-        Some(cluster) => finding.advise(look_at_both(cluster.name)),
+        Some(cluster) => finding.advise(inspect_both(cluster.name)),
         None => finding,
     };
     Outcome::Found(vec![

@@ -6,8 +6,8 @@ use crate::causes;
 use crate::finding::{Finding, Severity};
 use crate::snapshot::{Side, Workload};
 
-/// The next look at a Deployment.
-fn look(finding: Finding, side: Side, namespace: &str, name: &str) -> Finding {
+/// With how to see more of a Deployment.
+fn described(finding: Finding, side: Side, namespace: &str, name: &str) -> Finding {
     finding.run(side, "kubectl describe deployment/{} -n {}", &[name, namespace])
 }
 
@@ -33,5 +33,5 @@ pub(super) fn unwell(side: Side, workload: &Workload) -> Option<Finding> {
         None => found,
     };
     let found = lack.count.iter().chain(&lack.log).fold(found, Finding::seen);
-    Some(look(found, side, namespace, name))
+    Some(described(found, side, namespace, name))
 }

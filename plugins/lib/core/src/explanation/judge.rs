@@ -19,8 +19,8 @@ use crate::{Failure, Hint, Reason, Remedy};
 pub const APPROVALS_MISSING: &str = "ApprovalsMissing";
 /// The code by which it says that the hub does not prove who has approved.
 pub const APPROVALS_UNPROVED: &str = "ApprovalsUnproved";
-/// So many policies are worth a look of their own.
-const LOOKS: usize = 3;
+/// How many policies are named, each with how to see it.
+const NAMED: usize = 3;
 
 /// Why a cluster is let in, or what keeps it out.
 #[derive(Clone, Debug)]
@@ -286,12 +286,12 @@ fn next(facts: &Facts, finding: &Finding, opinions: &[Opinion], unasked: &[Unask
     let requests = || Hint::from(Remedy::SeeRequests(name()));
     match finding {
         Finding::Waits { .. } | Finding::RequestWaits { .. } => {
-            let mut next = looks(&facts.name, opinions);
+            let mut next = about_policies(&facts.name, opinions);
             if facts.kept_out_by().is_some_and(|by| by.who == RegistrationKeeper::Person) {
                 // Somebody wanted these to let clusters in, and may wonder why they did not.
                 let approves = |policy: &&Unasked| policy.now.as_ref().is_some_and(|now| now.auto_approve);
                 let look = |policy: &Unasked| Hint::from(Remedy::SeePolicy(policy.policy.clone()));
-                next.extend(unasked.iter().filter(approves).take(LOOKS).map(look));
+                next.extend(unasked.iter().filter(approves).take(NAMED).map(look));
                 if opinions.is_empty() {
                     next.push(requests());
                 }
@@ -301,14 +301,14 @@ fn next(facts: &Facts, finding: &Finding, opinions: &[Opinion], unasked: &[Unask
             next
         }
         Finding::Denied { .. } => {
-            let mut next = looks(&facts.name, opinions);
+            let mut next = about_policies(&facts.name, opinions);
             next.extend(emergency(&facts.name, opinions));
             next
         }
         Finding::NotAccepted => vec![accept()],
         Finding::Expired { policies, .. } => {
             let look = |policy: &String| Hint::from(Remedy::SeePolicy(policy.clone()));
-            policies.iter().take(LOOKS).map(look).chain([accept()]).collect()
+            policies.iter().take(NAMED).map(look).chain([accept()]).collect()
         }
         Finding::NotDecided => vec![Remedy::PolicyController.into(), accept()],
         Finding::NoPolicyEngine => vec![requests(), accept()],
@@ -325,7 +325,7 @@ fn next(facts: &Facts, finding: &Finding, opinions: &[Opinion], unasked: &[Unask
 }
 
 /// What to do about the policies that keep a cluster out.
-fn looks(name: &str, opinions: &[Opinion]) -> Vec<Hint> {
+fn about_policies(name: &str, opinions: &[Opinion]) -> Vec<Hint> {
     let mut next = Vec::new();
     let deciding = || opinions.iter().filter(|opinion| opinion.decides);
     let gives = |code: &str| deciding().any(|opinion| opinion.codes.iter().any(|given| given == code));
@@ -335,7 +335,7 @@ fn looks(name: &str, opinions: &[Opinion]) -> Vec<Hint> {
     if gives(APPROVALS_MISSING) {
         next.push(Remedy::ApproveOnly(name.to_owned()).into());
     }
-    next.extend(deciding().take(LOOKS).map(|opinion| Remedy::SeePolicy(opinion.policy.clone()).into()));
+    next.extend(deciding().take(NAMED).map(|opinion| Remedy::SeePolicy(opinion.policy.clone()).into()));
     next
 }
 

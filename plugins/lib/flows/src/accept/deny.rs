@@ -44,7 +44,7 @@ impl Denial {
     ///
     /// # Errors
     /// When none of them can be read.
-    pub async fn look(hub: &Cluster, scope: &Scope, options: &Options, at_once: usize) -> Result<Self, Failure> {
+    pub async fn read(hub: &Cluster, scope: &Scope, options: &Options, at_once: usize) -> Result<Self, Failure> {
         let found = match scope {
             Scope::Names(names) => named(hub, names, at_once).await,
             Scope::Selector(selector) => listed(clusters(hub, Some(selector)).await?),
@@ -417,7 +417,7 @@ mod tests {
     /// Denies clusters by their names. What was asked of the hub goes by its method and the last parts of the path.
     async fn deny(hub: &Cluster, names: &[&str]) -> Result<Vec<Row>, Failure> {
         let scope = Scope::Names(names.iter().map(|&name| name.to_owned()).collect());
-        let mut denial = Denial::look(hub, &scope, &Options::default(), 4).await?;
+        let mut denial = Denial::read(hub, &scope, &Options::default(), 4).await?;
         denial.check_rights(hub).await?;
         Ok(denial.carry_out(hub, "no", DryRun::No, 4, &Silent, |_| ()).await)
     }

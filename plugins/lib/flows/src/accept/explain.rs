@@ -9,7 +9,7 @@ use ocm_kube::Cluster;
 
 use super::candidate::Candidate;
 use super::rows::{Outcome, Row, row};
-use super::survey::{looked_at, names};
+use super::survey::{decided, names};
 use crate::explanation::Engine;
 use crate::registry::{Registry, Scope};
 
@@ -101,7 +101,7 @@ pub async fn explained(hub: &Cluster, scope: &Scope, options: &Options) -> Resul
 
 fn one(registry: &mut Registry, engine: Option<&mut Engine>, name: String, options: &Options) -> Explained {
     let of = name.clone();
-    let (candidate, way) = looked_at(registry, name, options, |found| way(&of, found, options));
+    let (candidate, way) = decided(registry, name, options, |found| way(&of, found, options));
     told(candidate, way, engine)
 }
 

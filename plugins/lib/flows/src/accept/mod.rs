@@ -25,4 +25,4 @@ pub use rights::check_rights;
 pub(crate) use rights::to_accept;
 pub use rows::{Outcome, Row};
 pub use survey::{survey, tell_unread};
-pub use wait::{Watch, look, patiently, still_waits, when_asked};
+pub use wait::{Watch, inspect, patiently, still_waits, when_asked};

@@ -89,11 +89,11 @@ pub(super) fn waits_for_acceptance(cluster: &ManagedCluster) -> bool {
 }
 
 fn candidate(registry: &mut Registry, name: String, options: &Options) -> Candidate {
-    looked_at(registry, name, options, |_| ()).0
+    decided(registry, name, options, |_| ()).0
 }
 
 /// A cluster with the decision about it, and with what is made of what was found.
-pub(super) fn looked_at<T>(
+pub(super) fn decided<T>(
     registry: &mut Registry,
     name: String,
     options: &Options,

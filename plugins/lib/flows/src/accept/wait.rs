@@ -78,7 +78,7 @@ async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Option<T> {
 ///
 /// # Errors
 /// When the hub cannot be read; [`Reason::TimedOut`].
-pub async fn look(
+pub async fn inspect(
     hub: &Cluster,
     scope: &Scope,
     options: &Options,
@@ -266,7 +266,7 @@ impl<'a> Watch<'a> {
             while let Some(change) = before(end, self.changes.try_next()).await {
                 self.take(change?.ok_or_else(ended)?, narrator);
             }
-            let ready = self.look(deadline, narrator).await?;
+            let ready = self.inspect(deadline, narrator).await?;
             if !ready.is_empty() {
                 return Ok(ready);
             }
@@ -353,7 +353,7 @@ impl<'a> Watch<'a> {
 
     /// Judges the clusters of which something changed, reads those from the hub that need not be waited for by that, and
     /// returns those that need not.
-    async fn look(&mut self, deadline: Instant, narrator: &dyn Narrator) -> Result<Vec<Candidate>, Failure> {
+    async fn inspect(&mut self, deadline: Instant, narrator: &dyn Narrator) -> Result<Vec<Candidate>, Failure> {
         if let Some(request) = self.unbound.take() {
             let read = async || bound_accounts(self.hub, [&request]).await;
             match patiently(Some(deadline), narrator, read).await {

@@ -115,7 +115,7 @@ pub async fn find(
     }
     for one in all.iter_mut().filter(|one| !one.clusters.is_empty()) {
         let names = [one.name.clone()];
-        one.on_clusters = deliveries::look(hub, Kind::AddOn, &names, &one.clusters, at_once).await?;
+        one.on_clusters = deliveries::inspect(hub, Kind::AddOn, &names, &one.clusters, at_once).await?;
         let (name, clusters) = (&one.name, one.clusters.join(", "));
         narrator.tell(Event::warning(format!("add-on {name:?} goes from the clusters that have it: {clusters}")));
         deliveries::refuse(&one.on_clusters, removing.force, narrator)?;

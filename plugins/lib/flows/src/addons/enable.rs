@@ -12,7 +12,7 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
-use crate::deliveries::{Waited, look_first, require_accepted, send, until_there};
+use crate::deliveries::{Waited, read_present, require_accepted, send, until_there};
 use crate::objects::{Sought, objects};
 use crate::observe::registration::not_a_hub;
 
@@ -84,7 +84,7 @@ pub async fn enable(
         check(&name, definition.as_ref(), request, narrator)?;
     }
     let planned: Vec<Manifest> = plan.objects().cloned().collect();
-    let found = look_first(hub, &planned, *at_once).await?;
+    let found = read_present(hub, &planned, *at_once).await?;
     let manifests = found.iter().map(|found| on_live(&found.manifest, found.live.as_ref(), options));
     let manifests: Vec<Manifest> = manifests.collect::<Result<_, _>>()?;
     let dry_run = request.mode.dry_run();

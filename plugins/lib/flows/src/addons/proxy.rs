@@ -24,7 +24,7 @@ use super::enable::require_taken;
 use super::referrers::{defined, on_clusters, place_told};
 use super::status;
 use super::status::{AddOnStatus, decided};
-use crate::deliveries::{look_first, require_accepted};
+use crate::deliveries::{read_present, require_accepted};
 use crate::objects::{Sought, objects};
 
 const GROUP: &str = "addon.open-cluster-management.io";
@@ -143,7 +143,7 @@ pub async fn plan_proxy(hub: &Cluster, request: &ProxyRequest, narrator: &dyn Na
     };
     let drafts: Vec<Manifest> = target.references().iter().map(draft).collect();
     let mut configs = Vec::new();
-    for Found { manifest, live } in look_first(hub, &drafts, AT_ONCE).await? {
+    for Found { manifest, live } in read_present(hub, &drafts, AT_ONCE).await? {
         let namespace = manifest.namespace().unwrap_or_default();
         if live.is_none() && options.only_takes_away() {
             return Err(nothing_to_take_away(namespace, manifest.name()));

@@ -8,7 +8,7 @@ use ocm_kube::Cluster;
 use serde_json::Value;
 
 use super::definitions;
-use crate::deliveries::look_first;
+use crate::deliveries::read_present;
 
 /// How many objects are read at once.
 const AT_ONCE: usize = 8;
@@ -43,7 +43,7 @@ pub(super) async fn on_clusters(
     let draft = |cluster: &String| manifest(name, cluster, &AddOnOptions::default(), None);
     let drafts: Vec<Manifest> = clusters.iter().map(draft).collect();
     let mut all = Vec::new();
-    for (cluster, Found { live, .. }) in clusters.iter().zip(look_first(hub, &drafts, AT_ONCE).await?) {
+    for (cluster, Found { live, .. }) in clusters.iter().zip(read_present(hub, &drafts, AT_ONCE).await?) {
         let Some(live) = live else {
             let sentence = format!("cluster {cluster:?} has no add-on {name:?}: nothing was changed");
             let remedy = Remedy::EnableAddOn { name: name.to_owned(), cluster: cluster.clone() };

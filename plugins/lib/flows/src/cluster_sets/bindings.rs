@@ -99,7 +99,7 @@ pub struct Bound {
 ///
 /// # Errors
 /// The failure of a request.
-pub async fn look_bound(hub: &Cluster, set: &str, namespaces: &[String]) -> Result<Bound, Failure> {
+pub async fn inspect_bound(hub: &Cluster, set: &str, namespaces: &[String]) -> Result<Bound, Failure> {
     let sets = read::sets(hub).await?;
     let mut bound = Bound { set: set.to_owned(), ..Bound::default() };
     for namespace in namespaces {

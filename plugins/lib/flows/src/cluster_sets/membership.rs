@@ -129,7 +129,7 @@ async fn clusters(hub: &Cluster, who: &Who) -> Result<Vec<ManagedCluster>, Failu
 /// # Errors
 /// [`Reason::NotFound`] if the hub does not have the set or one of the clusters; [`Reason::Refused`] if the set chooses its
 /// clusters itself; the failure of a request.
-pub async fn look_into(hub: &Cluster, set: &str, who: &Who) -> Result<Moves, Failure> {
+pub async fn moves_into(hub: &Cluster, set: &str, who: &Who) -> Result<Moves, Failure> {
     accepts(hub, set).await?;
     moves(hub, who, Some(set), |from| from != Some(set)).await
 }
@@ -137,8 +137,8 @@ pub async fn look_into(hub: &Cluster, set: &str, who: &Who) -> Result<Moves, Fai
 /// What taking clusters out of a set comes to. Nothing is changed yet.
 ///
 /// # Errors
-/// As [`look_into`]; [`Reason::Refused`] if it is the set that clusters are put into that leave another.
-pub async fn look_out(hub: &Cluster, set: &str, who: &Who) -> Result<Moves, Failure> {
+/// As [`moves_into`]; [`Reason::Refused`] if it is the set that clusters are put into that leave another.
+pub async fn moves_out_of(hub: &Cluster, set: &str, who: &Who) -> Result<Moves, Failure> {
     accepts(hub, set).await?;
     if set == DEFAULT_CLUSTER_SET {
         let sentence =

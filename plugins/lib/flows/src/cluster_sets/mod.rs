@@ -14,12 +14,12 @@ mod read;
 mod removal;
 
 pub(crate) use bindings::delete_known;
-pub use bindings::{Bound, bind, binding_plan, check_rights_to_bind, check_rights_to_unbind, look_bound, unbind};
+pub use bindings::{Bound, bind, binding_plan, check_rights_to_bind, check_rights_to_unbind, inspect_bound, unbind};
 pub use creation::{check_rights_to_create, create};
 pub use list::{SetRow, cluster_sets, selector_in, watch_cluster_sets};
-pub use membership::{Move, Moved, Moves, Who, check_rights_to_move, look_into, look_out, move_clusters};
+pub use membership::{Move, Moved, Moves, Who, check_rights_to_move, move_clusters, moves_into, moves_out_of};
 pub use namespaces::{NamespaceChange, change_namespaces, check_rights_to_change_namespaces};
 pub(crate) use objects::named;
 pub use read::Effects;
 pub(crate) use read::{decisions, facts, of_hub, patient, scoped, selected_by};
-pub use removal::{Removal, check_rights_to_delete, delete, look_at, refuse};
+pub use removal::{Removal, check_rights_to_delete, delete, inspect, refuse};

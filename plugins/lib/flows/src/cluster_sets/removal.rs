@@ -40,7 +40,7 @@ impl Removal {
 ///
 /// # Errors
 /// The failure of a request.
-pub async fn look_at(hub: &Cluster, name: &str) -> Result<Removal, Failure> {
+pub async fn inspect(hub: &Cluster, name: &str) -> Result<Removal, Failure> {
     let facts = facts(hub).await?;
     let Some(set) = facts.set(name) else {
         let bound = Bound { set: name.to_owned(), ..Bound::default() };
@@ -135,7 +135,7 @@ pub async fn delete(
     bindings::unbind(hub, &removal.bound, dry_run, narrator, each).await?;
     if dry_run == DryRun::No {
         // Somebody may have begun to use it since it was looked at.
-        let now = look_at(hub, &removal.set).await?;
+        let now = inspect(hub, &removal.set).await?;
         refuse(&now, false).map_err(|failure| failure.hint(Remedy::RunAgain))?;
     }
     delete_known(hub, &manifest, uid, dry_run, narrator, each).await

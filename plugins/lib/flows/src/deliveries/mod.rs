@@ -8,8 +8,8 @@ mod there;
 
 pub(crate) use list::those_there;
 pub use list::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
-pub use removal::{Removing, ToDelete, check_rights_to_remove, look, refuse, remove_all};
-pub(crate) use send::{look_first, send};
+pub use removal::{Removing, ToDelete, check_rights_to_remove, inspect, refuse, remove_all};
+pub(crate) use send::{read_present, send};
 pub(crate) use targets::known_placement;
 pub use targets::{Targets, clusters_of, require_accepted};
 pub use there::{Waited, until_there};

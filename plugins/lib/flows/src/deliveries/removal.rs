@@ -121,7 +121,7 @@ pub async fn check_rights_to_remove(
 ///
 /// # Errors
 /// The failure of a request, also of one to a cluster that is no hub.
-pub async fn look(
+pub async fn inspect(
     hub: &Cluster,
     kind: Kind,
     names: &[String],
@@ -131,13 +131,13 @@ pub async fn look(
     // The hub's clock: a wrong one here would have a living agent taken for a dead one.
     let now = access::clock(hub).await?;
     futures::stream::iter(clusters)
-        .map(|cluster| look_at(hub, kind, names, cluster, now))
+        .map(|cluster| inspect_one(hub, kind, names, cluster, now))
         .buffered(at_once)
         .try_collect()
         .await
 }
 
-async fn look_at(
+async fn inspect_one(
     hub: &Cluster,
     kind: Kind,
     names: &[String],

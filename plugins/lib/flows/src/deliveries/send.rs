@@ -7,7 +7,7 @@ use ocm_core::{DryRun, Event, Failure, Narrator};
 use ocm_kube::{Cluster, apply};
 
 /// Reads what there is of some objects.
-pub(crate) async fn look_first(hub: &Cluster, manifests: &[Manifest], at_once: usize) -> Result<Vec<Found>, Failure> {
+pub(crate) async fn read_present(hub: &Cluster, manifests: &[Manifest], at_once: usize) -> Result<Vec<Found>, Failure> {
     futures::stream::iter(manifests).map(|manifest| found(hub, manifest)).buffered(at_once).try_collect().await
 }
 

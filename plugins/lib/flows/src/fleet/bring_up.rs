@@ -27,7 +27,7 @@ pub async fn bring_up(fleet: &Fleet, request: &Request, narrator: Arc<dyn Narrat
         async move { (index, run.member(member).await) }
     });
     let clusters = async {
-        run.look().await;
+        run.inspect().await;
         stream::iter(each).buffer_unordered(at_once).collect::<Vec<(usize, Row)>>().await
     };
     let hub = async {

@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
     }
 
     /// Looks at all clusters, so that of two entries of one cluster none joins, whichever is first.
-    pub(super) async fn look(&self) {
+    pub(super) async fn inspect(&self) {
         let each = self.fleet.members.iter().map(|member| async move {
             let uid = tokio::time::timeout(LOOK, hub::uid(member.joining())).await.ok().flatten();
             self.others(member, uid.as_deref());

@@ -98,7 +98,7 @@ async fn put(hub: &Cluster, name: &str, set: &str, mode: Mode, narrator: &dyn Na
         cluster_sets::create(hub, &[set.to_owned()], mode.dry_run(), narrator, &|_: &Applied| ()).await?;
     }
     let who = Who { names: vec![name.to_owned()], selector: None };
-    let moves = match cluster_sets::look_into(hub, set, &who).await {
+    let moves = match cluster_sets::moves_into(hub, set, &who).await {
         // It would be made.
         Err(failure) if failure.reason == Reason::NotFound && !mode.changes() => return Ok(true),
         moves => moves?,

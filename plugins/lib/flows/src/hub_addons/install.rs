@@ -19,7 +19,7 @@ use ocm_kube::{Cluster, apply, contents};
 use serde_json::Value;
 
 use crate::addons::definitions;
-use crate::deliveries::look_first;
+use crate::deliveries::read_present;
 use crate::workload;
 
 /// What the rights are needed for.
@@ -115,7 +115,7 @@ pub async fn install_hub_addon(
         access::require(hub, PURPOSE, &access::to_apply(&plan(&made))).await?;
     }
     manifests.extend(made);
-    let found = look_first(hub, &manifests, AT_ONCE).await?;
+    let found = read_present(hub, &manifests, AT_ONCE).await?;
     let (wanted, mut applied) = sort_out(found, request)?;
     applied.iter().for_each(each);
     applied.extend(carry_out(hub, request, wanted, narrator, each).await?);
@@ -168,7 +168,7 @@ async fn missing_namespaces(
     manifests: &[Manifest],
 ) -> Result<Vec<Manifest>, Failure> {
     let needed: Vec<Manifest> = namespaces(manifests).iter().map(|one| namespace(one)).collect();
-    let found = look_first(hub, &needed, AT_ONCE).await?;
+    let found = read_present(hub, &needed, AT_ONCE).await?;
     let missing: Vec<Manifest> =
         found.into_iter().filter(|found| found.live.is_none()).map(|found| found.manifest).collect();
     if missing.is_empty() || request.create_namespace {

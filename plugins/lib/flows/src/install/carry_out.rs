@@ -173,7 +173,7 @@ async fn prepare<'a>(
         (HubMode::Hosted, Some(hub)) => {
             // What contradicts itself is said before the other cluster is looked at.
             install::plan(&options, &live)?;
-            let hub = hosted::look(cluster, hub, &live, *internal, narrator).await?;
+            let hub = hosted::inspect(cluster, hub, &live, *internal, narrator).await?;
             options.hosting.kubeconfig = Some(hub.kubeconfig(None));
             found = Some(hub);
         }

@@ -37,7 +37,7 @@ pub(super) struct Hub<'a> {
 /// # Errors
 /// A refusal where it is the hosting cluster itself, a hub of its own, or hosted elsewhere, or where something of somebody
 /// else's has a name that is needed; when pods cannot reach it at its address; the failure of a request.
-pub(super) async fn look<'a>(
+pub(super) async fn inspect<'a>(
     hosting: &Cluster,
     cluster: &'a Cluster,
     live: &Live,

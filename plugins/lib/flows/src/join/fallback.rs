@@ -102,7 +102,7 @@ pub(super) fn must_be_first(survey: &Survey, wanted: &HubAddress, label: &str) -
 ///
 /// # Errors
 /// What is wrong with what was asked for; a refusal of a hub, or what it said; missing rights.
-pub(super) async fn look(
+pub(super) async fn inspect(
     managed: &Cluster,
     request: &Request,
     first: &HubAddress,

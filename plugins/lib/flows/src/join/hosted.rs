@@ -31,7 +31,7 @@ pub(super) struct Guest<'a> {
 /// # Errors
 /// A refusal where it has an agent of its own or of another Klusterlet, or a foreign namespace is in the way; when pods
 /// cannot reach it at its address; the failure of a request.
-pub(super) async fn look<'a>(
+pub(super) async fn inspect<'a>(
     cluster: &'a Cluster,
     klusterlet: &str,
     request: &Request,

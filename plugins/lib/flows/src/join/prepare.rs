@@ -35,14 +35,14 @@ pub(super) async fn prepare<'a>(
     request: &'a Request,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Prepared<'a>, Failure> {
-    match look(managed, request, narrator.clone()).await? {
+    match inspect(managed, request, narrator.clone()).await? {
         (Belonging::Joined, known) => registered::prepare(managed, request, known, narrator).await,
         (belongs, known) => newcomer(managed, request, belongs, known, narrator).await,
     }
 }
 
 /// Looks at the hub and the cluster, and how the one stands to the other.
-async fn look<'a>(
+async fn inspect<'a>(
     managed: &Cluster,
     request: &'a Request,
     narrator: Arc<dyn Narrator>,
@@ -64,7 +64,7 @@ async fn look<'a>(
         survey = survey::survey(managed, guest, wanted).await?;
     }
     let guest = match guest {
-        Some(guest) => Some(hosted::look(guest, &survey.names.klusterlet, request, narrator.as_ref()).await?),
+        Some(guest) => Some(hosted::inspect(guest, &survey.names.klusterlet, request, narrator.as_ref()).await?),
         None => None,
     };
     let away = fallback::away(&mut survey);
@@ -80,7 +80,7 @@ async fn look<'a>(
     let belongs = belonging(&survey.found, wanted, &hub.address, now, &label)?;
     let typed = request.settings.driver.as_ref().map(|driver| &driver.auth_type);
     let chosen = Chosen::of(typed, &request.grpc, &hub, &survey, belongs).await?;
-    let further = fallback::look(managed, request, &hub.address, &chosen.driver, &survey, narrator.clone());
+    let further = fallback::inspect(managed, request, &hub.address, &chosen.driver, &survey, narrator.clone());
     let fallback = further.await?;
     Ok((belongs, Known { hub, survey, guest, ways, chosen, label, fallback, away }))
 }

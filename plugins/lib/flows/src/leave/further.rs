@@ -105,7 +105,7 @@ pub async fn see_further(
                 .hint(Remedy::NameItsHub));
             }
         }
-        let held = hub::look(&hub, name).await.map_err(|failure| match failure.reason {
+        let held = hub::inspect(&hub, name).await.map_err(|failure| match failure.reason {
             Reason::KindNotServed => failure.hint(Remedy::WithoutHub),
             _ => failure,
         })?;

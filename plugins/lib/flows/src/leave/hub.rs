@@ -126,7 +126,7 @@ pub async fn check_rights_to_detach(hub: &Cluster, clusters: &[String], force: b
 ///
 /// # Errors
 /// The failure of a request, also of one to a cluster that is no hub.
-pub async fn look(hub: &Cluster, name: &str) -> Result<Held, Failure> {
+pub async fn inspect(hub: &Cluster, name: &str) -> Result<Held, Failure> {
     let spaces: Api<Namespace> = Api::all(hub.client.clone());
     let (cluster, remaining, requests, namespace, agent, now) = futures::join!(
         registration::cluster(hub, name),

@@ -14,7 +14,7 @@ mod unjoin;
 
 pub use further::{Further, FurtherHubs, detach_further, see_further};
 pub(crate) use hub::last_heard;
-pub use hub::{Detached, Held, check_rights_to_detach, detach, look, refuse};
+pub use hub::{Detached, Held, check_rights_to_detach, detach, inspect, refuse};
 pub use leaving::Leaving;
 pub(crate) use leaving::noted;
 pub(crate) use namespace::{PAUSE, namespace_gone};

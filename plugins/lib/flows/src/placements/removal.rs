@@ -48,7 +48,7 @@ pub type Unread = Vec<String>;
 ///
 /// # Errors
 /// The failure of a request.
-pub async fn look_at(hub: &Cluster, namespace: &str, names: &[String]) -> Result<(Vec<Removal>, Unread), Failure> {
+pub async fn inspect(hub: &Cluster, namespace: &str, names: &[String]) -> Result<(Vec<Removal>, Unread), Failure> {
     let api: Api<Placement> = Api::namespaced(hub.client.clone(), namespace);
     let mut uids = Vec::new();
     for name in names {

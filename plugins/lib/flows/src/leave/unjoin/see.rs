@@ -88,7 +88,7 @@ pub async fn see(
         if let Some(known) = &seen.address {
             is_its_hub(hub, known, &label).await?;
         }
-        let held = hub::look(hub, name).await.map_err(|failure| match failure.reason {
+        let held = hub::inspect(hub, name).await.map_err(|failure| match failure.reason {
             Reason::KindNotServed => failure.hint(Remedy::WithoutHub),
             _ => failure,
         })?;

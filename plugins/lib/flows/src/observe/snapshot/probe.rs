@@ -220,7 +220,7 @@ pub async fn in_cluster(
     questions: &[Question],
     names: Option<&[String]>,
     now: Timestamp,
-    looks: &InCluster,
+    jobs: &InCluster,
     narrator: Arc<dyn Narrator>,
 ) -> Vec<Probe> {
     let klusterlets = side.klusterlets.read().map(Vec::as_slice).unwrap_or_default();
@@ -231,10 +231,10 @@ pub async fn in_cluster(
         let is_asked = names.is_none_or(|names| name.is_some_and(|name| names.iter().any(|asked| asked == name)));
         let question = questions.iter().find(|question| question.klusterlet == agent.klusterlet).cloned();
         let dialled = Dialled::of(klusterlet, agent, now).filter(|_| is_asked)?;
-        Some(beside(managed, agent, question, dialled, looks, narrator.clone()))
+        Some(beside(managed, agent, question, dialled, jobs, narrator.clone()))
     });
     let probes = futures::stream::iter(each.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
-    looks.remove_all(narrator.as_ref()).await;
+    jobs.remove_all(narrator.as_ref()).await;
     probes
 }
 
@@ -243,12 +243,12 @@ async fn beside(
     agent: &AgentSide,
     question: Option<Question>,
     dialled: Dialled,
-    looks: &InCluster,
+    jobs: &InCluster,
     narrator: Arc<dyn Narrator>,
 ) -> Probe {
     let (klusterlet, credential) = (dialled.klusterlet.clone(), dialled.credential);
     let server = redact(&dialled.endpoint.to_string());
-    match ask_beside(managed, agent, question, dialled, looks, narrator).await {
+    match ask_beside(managed, agent, question, dialled, jobs, narrator).await {
         Ok(probe) => Probe { is_own_proxy: false, ..probe },
         Err(trouble) => {
             let answer = Answer::NotAsked(trouble);
@@ -263,7 +263,7 @@ async fn ask_beside(
     agent: &AgentSide,
     question: Option<Question>,
     dialled: Dialled,
-    looks: &InCluster,
+    jobs: &InCluster,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Probe, Trouble> {
     let named = match &question {
@@ -271,7 +271,7 @@ async fn ask_beside(
         None => dialled.proxy(managed, agent).await?,
     };
     named.as_deref().map(agents_proxy).transpose().map_err(unasked)?;
-    let place = looks.start(managed, agent, narrator.as_ref()).await?;
+    let place = jobs.start(managed, agent, narrator.as_ref()).await?;
     let variable = |name: &str| place.proxies.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let of_pod = |endpoint: &Endpoint| of_environment(variable, true, &endpoint.host, endpoint.port);
     let url = named.or_else(|| of_pod(&dialled.endpoint));

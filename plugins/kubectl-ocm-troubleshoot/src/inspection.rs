@@ -1,4 +1,4 @@
-//! Looks at the same clusters, again and again.
+//! Inspects the same clusters, again and again.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use ocm_core::Failure;
 use ocm_flows::in_cluster::InCluster;
 use ocm_flows::troubleshoot::{Probed, Sides, observe};
 
-/// Time between two looks.
+/// Time between two inspections.
 pub(crate) const PAUSE: Duration = Duration::from_secs(3);
-/// How long it goes by what the hub has answered to the credentials of agents: a token is not sent with every look.
+/// How long it goes by what the hub has answered to the credentials of agents: a token is not sent every time.
 const PROBES: Duration = Duration::from_secs(30);
 
-/// Looks at the same clusters, one after the other.
-pub(crate) struct Looks {
+/// The clusters that are inspected, and what was found out of them before.
+pub(crate) struct Inspection {
     pub(crate) sides: Sides,
     pub(crate) clusters: Vec<String>,
     pub(crate) all_clusters: bool,
     pub(crate) suppressions: Vec<Suppression>,
     /// When the hub was last asked with credentials of agents, and what it answered.
     pub(crate) probed: RefCell<Option<(Instant, Probed)>>,
-    /// How one looks from beside the agents; none: not at all.
+    /// How the hub is seen from beside the agents; none: not at all.
     pub(crate) in_cluster: Option<InCluster>,
     pub(crate) ui: Arc<Ui>,
 }
 
-impl Looks {
+impl Inspection {
     /// What the clusters show now, and what that means.
-    pub(crate) async fn look(&self) -> Result<(Snapshot, Report), Failure> {
+    pub(crate) async fn inspect(&self) -> Result<(Snapshot, Report), Failure> {
         let is_known = |(at, probed): &(Instant, Probed)| {
             at.elapsed() < PROBES && !(probed.here.is_empty() && probed.in_cluster.is_empty())
         };
@@ -49,7 +49,7 @@ impl Looks {
         Ok((snapshot, report))
     }
 
-    /// Has the hub asked anew with the next look: what it answered before counts no longer.
+    /// Has the hub asked anew the next time: what it answered before counts no longer.
     pub(crate) fn forget(&self) {
         *self.probed.borrow_mut() = None;
     }
