@@ -56,7 +56,7 @@ pub fn check(name: &str, reserved: &[String]) -> Option<Violation> {
 pub fn is_system_key(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else { return false };
     let domain = domain.to_ascii_lowercase();
-    ["open-cluster-management.io", "kubernetes.io", "k8s.io", "kubectl-ocm"]
+    ["open-cluster-management.io", "kubernetes.io", "k8s.io", "kubectl-ocm", "kubectl-ocm.dev"]
         .iter()
         .any(|known| domain.strip_suffix(known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }

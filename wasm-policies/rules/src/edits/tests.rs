@@ -72,6 +72,7 @@ fn system_keys_have_to_be_named_in_full() {
         "topology.kubernetes.io/region",
         "Agent.Open-Cluster-Management.IO/x",
         "kubectl-ocm/creator-credential",
+        "policy.kubectl-ocm.dev/x",
     ] {
         let edits = [Edit::SetAnnotation { key: key.into(), value: String::new() }];
         let grant = |key: &str| [EditGrant::Annotation { key: key.into() }];
