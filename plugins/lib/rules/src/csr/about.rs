@@ -2,6 +2,7 @@
 
 use super::facts::{API_SIGNER, Asked, Csr, GRPC_SIGNER, texts};
 use super::field::{LABELS, REQUEST};
+use super::violations::{addon_label_violation, no_addon_label_violation};
 use crate::code::Quoted;
 use crate::identity::{Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
 use crate::{Code, Violation};
@@ -103,26 +104,6 @@ fn by_labels<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<About<'a>, Violation
         }
         (_, None | Some("")) => Err(no_addon_label_violation()),
         (Some(cluster), Some(addon)) => Ok(About::Addon { cluster, addon }),
-    }
-}
-
-pub(super) fn no_addon_label_violation() -> Violation {
-    Violation::new(Code::AddonLabel, LABELS, "no label names the add-on")
-}
-
-pub(super) fn addon_label_violation(label: &str) -> Violation {
-    let detail =
-        format!("it does not ask for an add-on's name and groups, but its label names the add-on {}", Quoted(label));
-    Violation::new(Code::AddonLabel, LABELS, detail)
-}
-
-impl<S: AsRef<str>> Csr<'_, S> {
-    pub(super) fn cluster_label_violation(&self) -> Violation {
-        let detail = match self.cluster_label {
-            Some(label) => format!("the label names the cluster {}", Quoted(label)),
-            None => "no label names the cluster".to_owned(),
-        };
-        Violation::new(Code::ClusterLabel, LABELS, detail)
     }
 }
 

@@ -11,6 +11,7 @@ mod field;
 mod rules;
 #[cfg(test)]
 pub(crate) mod samples;
+mod violations;
 
 pub use about::{About, about};
 pub use facts::{

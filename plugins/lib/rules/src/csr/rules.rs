@@ -1,9 +1,9 @@
 //! Whether a certificate request asks for exactly what an agent needs.
 
-use super::about::{addon_label_violation, no_addon_label_violation};
 use super::facts::{API_SIGNER, Content, Csr, GRPC_SIGNER, Key, Signature, Unreadable, texts};
 use super::field::{LABELS, REQUEST, REQUESTER};
-use crate::code::{Escaped, Quoted, quoted};
+use super::violations::{addon_label_violation, no_addon_label_violation};
+use crate::code::{Quoted, quoted};
 use crate::identity::{self, GRPC_SERVER_USER, Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
 use crate::{Code, Violation, name};
 
@@ -318,19 +318,7 @@ impl<S: AsRef<str>> Csr<'_, S> {
     }
 }
 
-impl<S> Unreadable<'_, S> {
-    pub(super) fn violation(&self) -> Violation {
-        Violation::new(Code::Unreadable, REQUEST, Escaped(self.why).to_string())
-    }
-}
-
 impl<S: AsRef<str>> Content<'_, S> {
-    pub(super) fn common_names_violation(&self) -> Violation {
-        let count = self.common_names.len();
-        let detail = format!("{count} common names: {}", quoted(texts(self.common_names)));
-        Violation::new(Code::CommonNames, REQUEST, detail)
-    }
-
     fn check_organizations(&self, foreign: impl Fn(&&str) -> bool, found: &mut Vec<Violation>) {
         if texts(self.organizations).any(|group| foreign(&group)) {
             let detail = format!("organizations {}", quoted(texts(self.organizations).filter(foreign)));
