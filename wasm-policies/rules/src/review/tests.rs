@@ -99,6 +99,7 @@ fn what_lets_a_cluster_in_is_asked_about_as_a_join_of_the_cluster_as_it_was() {
     assert_eq!((asked.operation, &asked.requester), (Operation::Join, &csr.requester));
     assert_eq!(asked.creator.as_ref(), Some(&csr.requester));
     assert!(!asked.cluster.unwrap().accepted && asked.previous.is_none());
+    assert_eq!(asked.obligations, [""; 0], "nobody would carry them out");
     // Neither renewals nor what was denied registers anybody; the label of an add-on hides nothing.
     let mut addon = csr.clone();
     let label = |key: &'static str| ocm_policy_abi::Text::from(key);
