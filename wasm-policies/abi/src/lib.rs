@@ -23,7 +23,7 @@ pub use contract::{CONTRACT, INTERFACE};
 pub use decision::{Decision, Edit, OBLIGATIONS, Obligation, Reason, TaintEffect, Verdict};
 pub use manifest::{EditGrant, EvidenceSource, LimitsAsked, Manifest, Query, QuotaKey, ReasonDoc};
 pub use request::{
-    Claim, ClientConfig, Cluster, Condition, Csr, Key, Operation, Owner, Request, Requester, Resource, Row, Signature,
-    Stage, Table, Taint,
+    CHANGES_SHOWN, Claim, ClientConfig, Cluster, Condition, Csr, Key, Operation, Owner, Request, Requester, Resource,
+    Row, Signature, Stage, Table, Taint,
 };
 pub use text::{Map, Text};

@@ -4,9 +4,11 @@ use std::cell::Cell;
 
 use ocm_api::policy::{HubPolicySpec, MatchCondition, PolicyMatch, PolicyOperation};
 use ocm_policy_abi::{Cluster, Operation, Request};
+use ocm_rules::Code;
 use serde_json::json;
 
 use crate::evidence::Selector;
+use crate::review::is_grpc_server;
 
 /// Which requests a policy is asked about, of those that its module judges. The default takes all.
 ///
@@ -27,6 +29,9 @@ pub const CONDITIONS: &str = "cel";
 
 /// The code of its reasons for a condition that is false; any other is of one that cannot be evaluated.
 pub const CONDITION_FALSE: &str = "RuleViolated";
+
+/// The code of its reasons for a condition that looks at something of the cluster of which a part is not shown.
+pub const CONDITION_UNKNOWN: &str = Code::EvidenceIncomplete.word();
 
 impl From<&HubPolicySpec> for Scope {
     fn from(spec: &HubPolicySpec) -> Self {
@@ -51,7 +56,8 @@ impl Scope {
         let all = Operation::ALL.map(Operation::word);
         let rule = |MatchCondition { name, expression }: &MatchCondition| json!({"name": name, "expression": expression, "operations": all, "message": name});
         let rules: Vec<_> = self.conditions.iter().map(rule).collect();
-        (!rules.is_empty()).then(|| json!({ "rules": rules }).to_string())
+        // What is not shown hides no cluster from a policy.
+        (!rules.is_empty()).then(|| json!({ "rules": rules, "alwaysHold": true }).to_string())
     }
 
     /// Whether the policy is asked about requests of this kind at all.
@@ -66,6 +72,8 @@ impl Scope {
             && (signers.is_empty()
                 || request.csr.as_ref().is_none_or(|csr| signers.iter().any(|one| *one == *csr.signer)))
             && (groups.is_empty()
+                // It writes for users of whose groups it tells nothing.
+                || is_grpc_server(&request.requester)
                 || request.requester.groups.iter().any(|group| groups.iter().any(|one| *one == **group)))
             && clusters.as_ref().is_none_or(|selector| selects(selector, request))
     }
@@ -157,6 +165,7 @@ mod tests {
         let settings: Value = serde_json::from_str(&one).unwrap();
         assert_eq!((&settings["rules"][0]["name"], &settings["rules"][0]["expression"]), (&json!("n"), &json!("true")));
         assert_eq!(settings["rules"][0]["operations"].as_array().unwrap().len(), Operation::ALL.len());
+        assert_eq!(settings["alwaysHold"], true);
     }
 
     #[test]
@@ -166,6 +175,16 @@ mod tests {
         assert!(signers.covers(&cluster("create", json!({}), None)));
         let groups = |group: &str| scope(json!({"match": {"requesterGroups": ["x", group]}}));
         assert!(groups("b").covers(&csr("s")) && !groups("c").covers(&csr("s")));
+    }
+
+    #[test]
+    fn groups_of_users_behind_the_grpc_server_are_not_known() {
+        let admins = scope(json!({"match": {"requesterGroups": ["admins"]}}));
+        let user = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:open-cluster-management-hub"];
+        let by = |requester: Value| request(json!({"operation": "request", "requester": requester}));
+        assert!(admins.covers(&by(json!({"username": user, "uid": "u", "groups": groups}))));
+        assert!(!admins.covers(&by(json!({"username": user, "groups": groups}))), "somebody acts as it");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What policies know of hubs: which cluster a request is about, and who stands behind it. The rules are those of
 //! `ocm-rules`, which the commands judge by as well; here the request becomes the facts that they are about.
 
-use ocm_policy_abi::{Cluster, Csr, Operation, Requester, Signature, Text};
+use ocm_policy_abi::{CHANGES_SHOWN, Cluster, Csr, Operation, Requester, Signature, Text};
 use ocm_rules::cluster;
 use ocm_rules::csr::{self, About};
 use ocm_rules::identity::{self, CREDENTIAL_ID, Identity};
@@ -220,32 +220,46 @@ pub fn cluster_set<'c>(cluster: &'c Cluster<'_>) -> Option<&'c str> {
 /// `truncated` says: what it does not find may be there. `key` is the label or the annotation that it looks for; without one it
 /// looks at all of them. None: it sees what it looks at.
 ///
-/// None also for updates of a cluster that had too much before, of its status, or by a service account: whoever inflates a cluster
-/// is refused, and keeps neither the hub's controllers nor others from writing to it afterwards.
+/// None also for updates of its status, and of a cluster that had too much before where the host shows all that the update changes
+/// of the member ([`CHANGES_SHOWN`]): whoever inflates a cluster is refused, and keeps others from writing to it afterwards no more
+/// than they hide what they write.
 pub fn left_out(request: &Request<'_>, member: &str, key: Option<&str>) -> Option<Answer> {
     let is_cut = |cluster: &Cluster<'_>| cluster.truncated.iter().any(|cut| cut == member);
-    let cluster = request.cluster().filter(|cluster| is_cut(cluster))?;
-    let (entries, field) = match member {
-        "labels" => (Some(&cluster.labels), "metadata.labels"),
-        "annotations" => (Some(&cluster.annotations), "metadata.annotations"),
-        other => (None, other),
+    let cluster = request.cluster()?;
+    let entries = match member {
+        "labels" => Some(&cluster.labels),
+        "annotations" => Some(&cluster.annotations),
+        _ => None,
     };
     let is_found = key.zip(entries).is_some_and(|(key, entries)| entries.contains(key));
     let counts = match request.operation() {
-        Operation::Create | Operation::Join | Operation::Accept => true,
-        Operation::Update => {
-            !is_subresource(request) && !request.previous().is_some_and(is_cut) && !is_controller(request.requester())
-        }
+        Operation::Create | Operation::Join | Operation::Accept => is_cut(cluster),
+        Operation::Update if is_subresource(request) => false,
+        Operation::Update => match request.previous().is_some_and(is_cut) {
+            true => !shows_changes(cluster, member),
+            false => is_cut(cluster),
+        },
         _ => false,
     };
-    let said = || format!("the cluster has more {member} than policies are shown, and what was left out may count");
-    (counts && !is_found).then(|| hold(Code::EvidenceIncomplete.word(), said()).at(field))
+    (counts && !is_found).then(|| not_shown(member))
 }
 
-/// Whether this is a service account, and none by which clusters register or agents write.
-fn is_controller(requester: &Requester<'_>) -> bool {
-    let user = &*requester.username;
-    service_account(user).is_some() && lacks(requester).is_none() && ![BOOTSTRAP_USER, GRPC_SERVER].contains(&user)
+/// The answer of a policy that looks at a member of the cluster of which something was left out, whatever is asked. [`left_out`]
+/// tells where that counts.
+pub fn not_shown(member: &str) -> Answer {
+    let said = format!("the cluster has more {member} than policies are shown, and what was left out may count");
+    let field = match member {
+        "labels" => "metadata.labels",
+        "annotations" => "metadata.annotations",
+        other => other,
+    };
+    hold(Code::EvidenceIncomplete.word(), said).at(field)
+}
+
+/// Whether the host says that it shows all that an update changes of a member.
+fn shows_changes(cluster: &Cluster<'_>, member: &str) -> bool {
+    let shown = cluster.more.get(CHANGES_SHOWN).and_then(|shown| shown.as_array());
+    shown.is_some_and(|shown| shown.iter().any(|one| one == member))
 }
 
 /// Whether this requester may ask for a cluster's first certificate: the bootstrap service account, a bootstrap token
@@ -328,18 +342,33 @@ mod tests {
             assert!(!misses(asked(operation, "eve"), "annotations", None), "they are all there");
         }
         let update = |user| asked(Operation::Update, user);
-        let stays = abi::Request { previous: Some(cut()), ..update("eve") };
+        let stays = |shown: &[&str], cluster| {
+            let more = [(CHANGES_SHOWN, serde_json::json!(shown))].into_iter().collect();
+            let cluster = Some(Cluster { more, ..cluster });
+            abi::Request { cluster, previous: Some(cut()), ..update("eve") }
+        };
         let status = abi::Resource { subresource: Some("status".into()), ..abi::Resource::default() };
-        assert!(!misses(stays, "labels", None));
+        assert!(!misses(stays(&["labels"], cut()), "labels", None));
+        assert!(misses(stays(&["annotations"], cut()), "labels", None), "what it changes may be hidden");
+        assert!(misses(stays(&[], Cluster::default()), "labels", None), "what it takes away may be");
+        assert!(misses(abi::Request { previous: Some(cut()), ..update("eve") }, "labels", None), "nobody says so");
         assert!(!misses(abi::Request { resource: Some(status), ..update("eve") }, "labels", None));
-        let mut controller = update("system:serviceaccount:hub:controller");
-        assert!(misses(controller.clone(), "labels", None), "somebody acts as it");
-        controller.requester.uid = Some("u".into());
-        controller.requester.groups = vec!["system:serviceaccounts".into(), "system:serviceaccounts:hub".into()];
-        assert!(!misses(controller.clone(), "labels", None));
-        controller.requester.username = GRPC_SERVER.into();
-        controller.requester.groups[1] = "system:serviceaccounts:open-cluster-management-hub".into();
-        assert!(misses(controller, "labels", None), "agents write by it");
+    }
+
+    #[test]
+    fn no_service_account_hides_what_it_writes() {
+        for (namespace, name) in [("argocd", "app"), ("open-cluster-management-hub", "grpc-server-sa")] {
+            let requester = Requester {
+                username: format!("system:serviceaccount:{namespace}:{name}").into(),
+                uid: Some("u".into()),
+                groups: vec!["system:serviceaccounts".into(), format!("system:serviceaccounts:{namespace}").into()],
+                ..Requester::default()
+            };
+            assert_eq!(lacks(&requester), None);
+            let cluster = Cluster { truncated: vec!["labels".into()], ..Cluster::default() };
+            let request = abi::Request { cluster: Some(cluster), ..abi::Request::new(Operation::Update, requester) };
+            assert!(left_out(&request.into(), "labels", None).is_some(), "{namespace}");
+        }
     }
 
     #[test]

@@ -49,9 +49,9 @@ pub mod wit_types;
 
 pub use build::{Answer, ManifestBuilder, allow, deny, hold, manifest, no_opinion};
 pub use ocm_policy_abi::{
-    CONTRACT, Claim, ClientConfig, Cluster, Condition, Csr, Decision, Edit, EditGrant, EvidenceSource, INTERFACE, Key,
-    LimitsAsked, Manifest, Map, Obligation, Operation, Owner, Query, QuotaKey, Reason, ReasonDoc, Requester, Resource,
-    Row, Signature, Stage, Table, Taint, TaintEffect, Text, Verdict,
+    CHANGES_SHOWN, CONTRACT, Claim, ClientConfig, Cluster, Condition, Csr, Decision, Edit, EditGrant, EvidenceSource,
+    INTERFACE, Key, LimitsAsked, Manifest, Map, Obligation, Operation, Owner, Query, QuotaKey, Reason, ReasonDoc,
+    Requester, Resource, Row, Signature, Stage, Table, Taint, TaintEffect, Text, Verdict,
 };
 pub use ocm_rules::{self as rules, glob};
 pub use policy::Policy;

@@ -23,9 +23,13 @@ const REQUEST: &str = "request";
 
 /// The settings.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settings {
     rules: Vec<Rule>,
+    /// Whether a rule that looks at something of which a part was left out holds whatever is asked, and not only whoever creates,
+    /// inflates or lets in a cluster, or may hide what they change.
+    #[serde(default)]
+    always_hold: bool,
 }
 
 /// One rule as it is written.
@@ -49,6 +53,8 @@ fn of_clusters() -> Vec<Operation> {
 /// The policy with its rules.
 pub struct Cel {
     rules: Vec<Compiled>,
+    /// As [`Settings::always_hold`].
+    always_hold: bool,
     /// What the rules look at.
     members: Members,
     /// The functions of the language. Making them takes longer than any decision, so it is done once, with the settings.
@@ -63,12 +69,16 @@ struct Compiled {
 }
 
 impl Compiled {
-    /// Why it cannot be told whether it holds: it looks at a member of the cluster of which something was left out.
-    fn left_out(&self, request: &Request<'_>) -> Option<Answer> {
-        let cut = request.cluster().map_or(&[][..], |cluster| &cluster.truncated);
-        cut.iter()
-            .filter(|member| self.members.has_part("cluster", member))
-            .find_map(|member| hub::left_out(request, member, None))
+    /// Why it cannot be told whether it holds: it looks at a member of the cluster, or of what it was before, of which something was
+    /// left out. Where that does not count, as [`hub::left_out`] has it, only if it always holds.
+    fn left_out(&self, request: &Request<'_>, always: bool) -> Option<Answer> {
+        let versions = [("cluster", request.cluster()), ("previous", request.previous())];
+        let cut = versions.into_iter().flat_map(|(name, version)| {
+            let cut = version.into_iter().flat_map(|cluster| &cluster.truncated);
+            cut.filter(move |member| self.members.has_part(name, member))
+        });
+        let missed = |member| hub::left_out(request, member, None).or_else(|| always.then(|| hub::not_shown(member)));
+        cut.map(|member| &**member).find_map(missed)
     }
 }
 
@@ -93,7 +103,7 @@ impl Policy for Cel {
 
     fn configure(settings: Settings) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
-        let rules = settings.rules;
+        let Settings { rules, always_hold } = settings;
         if rules.is_empty() || rules.len() > MOST {
             wrong.push(format!("rules are 1 to {MOST}, not {}", rules.len()));
         }
@@ -125,7 +135,7 @@ impl Policy for Cel {
                 Err(error) => wrong.push(format!("the expression of the rule {name} cannot be read: {error}")),
             }
         }
-        if wrong.is_empty() { Ok(Self { rules: compiled, members, language }) } else { Err(wrong) }
+        if wrong.is_empty() { Ok(Self { rules: compiled, always_hold, members, language }) } else { Err(wrong) }
     }
 
     fn decide(&self, request: &Request<'_>) -> Answer {
@@ -141,7 +151,7 @@ impl Policy for Cel {
         let wrong = rules.filter_map(|compiled| {
             let Compiled { rule, program, members: _ } = compiled;
             let Rule { name, message, .. } = rule;
-            if let Some(missed) = compiled.left_out(request) {
+            if let Some(missed) = compiled.left_out(request, self.always_hold) {
                 unknown.get_or_insert(missed);
                 return None;
             }

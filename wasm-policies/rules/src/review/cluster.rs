@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::ByteString;
-use ocm_policy_abi::{Claim, ClientConfig, Cluster, Condition, Map, Owner, Taint, Text};
+use ocm_policy_abi::{CHANGES_SHOWN, Claim, ClientConfig, Cluster, Condition, Map, Owner, Taint, Text};
 use ocm_rules::cluster::TELLING;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::value::{At, Unusable};
 use crate::json::sha256_hex;
@@ -23,13 +23,57 @@ pub fn cluster(object: &Value) -> Result<Cluster<'_>, Unusable> {
     read_cluster(&At { value: object, path: "object".to_owned() })
 }
 
+/// The facts of a ManagedCluster that is updated, and of it as it was, as policies are shown them where somebody updates it.
+///
+/// # Errors
+/// Names the field that is missing or of a wrong type.
+pub fn versions<'a>(object: &'a Value, previous: &'a Value) -> Result<[Cluster<'a>; 2], Unusable> {
+    let at = |value: &'a Value, path: &str| At { value, path: path.to_owned() };
+    read_update(&at(object, "object"), &at(previous, "oldObject"))
+}
+
 pub(super) fn read_cluster<'a>(at: &At<'a>) -> Result<Cluster<'a>, Unusable> {
+    read(at, &mut Cut::default())
+}
+
+/// A cluster that is updated, and as it was. Of labels and annotations those come first that the update changes, and the cluster
+/// tells of which members that were cut all changes are shown.
+pub(super) fn read_update<'a>(new: &At<'a>, old: &At<'a>) -> Result<[Cluster<'a>; 2], Unusable> {
+    let mut cuts = [old, new].map(|other| Cut { other: Some(other.value), ..Cut::default() });
+    let [of_new, of_old] = &mut cuts;
+    let (mut cluster, previous) = (read(new, of_new)?, read(old, of_old)?);
+    let hides = |member: &str| {
+        let place = PLACES.iter().find(|(known, _)| *known == member).map(|(_, place)| *place);
+        match place {
+            Some(place) => new.value.pointer(place) != old.value.pointer(place),
+            None => cuts.iter().any(|cut| cut.hides.contains(member)),
+        }
+    };
+    let cut: BTreeSet<&str> = cuts.iter().flat_map(|cut| &cut.members).copied().collect();
+    let shown: Vec<&str> = cut.into_iter().filter(|member| !hides(member)).collect();
+    if !shown.is_empty() {
+        cluster.more.insert(CHANGES_SHOWN, json!(shown));
+    }
+    Ok([cluster, previous])
+}
+
+/// Where members stand that are cut in the order in which they are written.
+const PLACES: [(&str, &str); 7] = [
+    ("finalizers", "/metadata/finalizers"),
+    ("owners", "/metadata/ownerReferences"),
+    ("taints", "/spec/taints"),
+    ("clientConfigs", "/spec/managedClusterClientConfigs"),
+    ("claims", "/status/clusterClaims"),
+    ("conditions", "/status/conditions"),
+    ("kubernetesVersion", "/status/version/kubernetes"),
+];
+
+fn read<'a>(at: &At<'a>, cut: &mut Cut<'_>) -> Result<Cluster<'a>, Unusable> {
     let metadata = at.needed("metadata")?;
     let nothing = At { value: &Value::Null, path: String::new() };
     let spec = at.member("spec")?.unwrap_or_else(|| nothing.clone());
     let status = at.member("status")?.unwrap_or_else(|| nothing.clone());
     let version = status.member("version")?.unwrap_or(nothing);
-    let mut cut = Cut::default();
     let mut cluster = Cluster {
         // Empty where the server has yet to generate it.
         name: metadata.text("name")?.unwrap_or_default().into(),
@@ -87,20 +131,26 @@ pub(super) fn read_cluster<'a>(at: &At<'a>) -> Result<Cluster<'a>, Unusable> {
             since: condition.time("lastTransitionTime")?,
         });
     }
-    cluster.truncated = cut.0.into_iter().map(Text::from).collect();
+    cluster.truncated = cut.members.iter().copied().map(Text::from).collect();
     Ok(cluster)
 }
 
 /// Keeps facts within bounds, and remembers what it cut: whoever inflates an object must not make policies run out of
 /// fuel when somebody else writes to it.
 #[derive(Default)]
-struct Cut(BTreeSet<&'static str>);
+struct Cut<'o> {
+    members: BTreeSet<&'static str>,
+    /// The object before or after an update.
+    other: Option<&'o Value>,
+    /// Members of which an entry that differs from the other object is not shown.
+    hides: BTreeSet<&'static str>,
+}
 
-impl Cut {
+impl Cut<'_> {
     fn items<T>(&mut self, mut items: Vec<T>, member: &'static str) -> Vec<T> {
         if items.len() > MOST_ITEMS {
             items.truncate(MOST_ITEMS);
-            self.0.insert(member);
+            self.members.insert(member);
         }
         items
     }
@@ -109,19 +159,25 @@ impl Cut {
         if entries.len() <= MOST_ENTRIES {
             return entries;
         }
-        self.0.insert(member);
+        self.members.insert(member);
+        let other = self.other.map(|other| &other["metadata"][member]);
+        let differs =
+            |key: &str, value: &str| other.is_some_and(|other| other.get(key).and_then(Value::as_str) != Some(value));
         // Whoever writes many others hides none of these.
         let (telling, others): (Vec<_>, Vec<_>) =
             entries.into_entries().partition(|(key, _)| TELLING.contains(&key.as_str()));
-        let room = MOST_ENTRIES.saturating_sub(telling.len());
-        telling.into_iter().chain(others.into_iter().take(room)).collect()
+        let (changed, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|(key, value)| differs(key, value));
+        if telling.len() + changed.len() > MOST_ENTRIES {
+            self.hides.insert(member);
+        }
+        telling.into_iter().chain(changed).chain(others).take(MOST_ENTRIES).collect()
     }
 
     fn text<'a>(&mut self, text: Text<'a>, member: &'static str) -> Text<'a> {
         if text.len() <= MOST_BYTES {
             return text;
         }
-        self.0.insert(member);
+        self.members.insert(member);
         text[..text.floor_char_boundary(MOST_BYTES)].to_owned().into()
     }
 }

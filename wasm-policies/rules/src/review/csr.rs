@@ -7,10 +7,10 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_core::csr;
 use ocm_policy_abi::{Csr, Key, Requester, Signature, Text};
 use ocm_rules::csr::{self as rules, CLUSTER_NAME, CSR_USER};
-use ocm_rules::identity::{self, Identity, cluster_of_group};
+use ocm_rules::identity::{Identity, cluster_of_group};
 use serde_json::Value;
 
-use super::requester::requester;
+use super::requester::{is_grpc_server, requester};
 use super::value::{At, Unusable, unusable};
 
 /// The facts of a CertificateSigningRequest as it is stored, and when it was decided about, in milliseconds since 1970.
@@ -37,16 +37,9 @@ pub(crate) fn clusters_of_csr<'r>(csr: &'r Csr<'_>) -> BTreeSet<&'r str> {
 
 /// Who asked for a certificate; behind the hub's gRPC server, and there only, the user that it names.
 pub fn asked_by<'r>(csr: &'r Csr<'_>) -> &'r str {
-    let requester = &csr.requester;
-    let facts = identity::Requester {
-        user: &requester.username,
-        uid: requester.uid.as_deref(),
-        groups: &requester.groups,
-        credential_ids: requester.extra.get(identity::CREDENTIAL_ID).map_or(&[], Vec::as_slice),
-    };
     match csr.annotations.get(CSR_USER) {
-        Some(user) if facts.is_grpc_server() => user,
-        _ => &requester.username,
+        Some(user) if is_grpc_server(&csr.requester) => user,
+        _ => &csr.requester.username,
     }
 }
 

@@ -9,7 +9,7 @@ mod response;
 mod tests;
 mod value;
 
-pub use cluster::cluster;
+pub use cluster::{cluster, versions};
 pub use csr::{asked_by, cluster_of_csr};
 pub(crate) use csr::{certificate_request, clusters_of_csr};
 pub use request::{
@@ -17,6 +17,7 @@ pub use request::{
     of_cluster, of_csr, registers, request_of,
 };
 pub(crate) use request::{CLUSTER_GROUP, CLUSTERS, CSR_GROUP, CSRS, operations};
+pub(crate) use requester::is_grpc_server;
 pub use response::{
     is_refused, passage, refusal, refusal_for_programs, response, sentence, takes_away, unchanged, unjudged,
 };

@@ -3,7 +3,7 @@
 use ocm_policy_abi::{Cluster, Csr, Map, Operation, Request, Requester, Resource, Stage, Text};
 use serde_json::{Value, json};
 
-use super::cluster::read_cluster;
+use super::cluster::{read_cluster, read_update};
 use super::csr::{asked, asked_by, cluster_label, cluster_of_csr, created_csr, read_csr, updated_csr};
 use super::requester::{requester, resource};
 use super::value::{At, Unusable, unusable};
@@ -78,8 +78,10 @@ pub fn from_admission<'a>(request: &'a Value, asking: &Asking) -> Result<Request
     let possible = operations(place.0, place.2, subresource, verb);
     let operation = match place {
         (CLUSTER_GROUP, "v1", CLUSTERS) if possible != [Operation::Admit] => {
-            cluster = subject.map(read_cluster).transpose()?;
-            previous = old.as_ref().filter(|_| new.is_some()).map(read_cluster).transpose()?;
+            match (&new, &old) {
+                (Some(new), Some(old)) => [cluster, previous] = read_update(new, old)?.map(Some),
+                _ => cluster = subject.map(read_cluster).transpose()?,
+            }
             // Only the change counts: whoever writes to a cluster that is accepted accepts nobody.
             let accepts = accepts(previous.as_ref(), cluster.as_ref());
             if accepts && possible.contains(&Operation::Accept) { Operation::Accept } else { possible[0] }

@@ -59,6 +59,17 @@ pub(super) fn requester<'a>(at: &At<'a>) -> Result<Requester<'a>, Unusable> {
     })
 }
 
+/// Whether this is the hub's gRPC server, and not somebody who impersonates it.
+pub(crate) fn is_grpc_server(requester: &Requester<'_>) -> bool {
+    let facts = identity::Requester {
+        user: &requester.username,
+        uid: requester.uid.as_deref(),
+        groups: &requester.groups,
+        credential_ids: requester.extra.get(identity::CREDENTIAL_ID).map_or(&[], Vec::as_slice),
+    };
+    facts.is_grpc_server()
+}
+
 /// The fingerprint of the client certificate that was shown, as the API server tells it.
 fn certificate_sha256<'a>(extra: &Map<'a, Vec<Text<'a>>>) -> Option<Text<'a>> {
     let ids = extra.get(identity::CREDENTIAL_ID)?;

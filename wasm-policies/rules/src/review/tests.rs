@@ -1,7 +1,7 @@
 //! What is read of reviews and objects of a real API server.
 
 use k8s_openapi::ByteString;
-use ocm_policy_abi::{Operation, Request, Requester, Signature};
+use ocm_policy_abi::{CHANGES_SHOWN, Operation, Request, Requester, Signature};
 use serde_json::{Map as Object, Value, json};
 
 use super::cluster::{MOST_BYTES, MOST_ENTRIES, MOST_ITEMS};
@@ -268,6 +268,47 @@ fn no_number_of_other_labels_and_annotations_hides_those_that_the_hub_gives_a_me
     assert_eq!(cluster.truncated, ["annotations", "labels"]);
     assert!(cluster.labels.contains(set) && !cluster.labels.contains("z-other"));
     assert!(noted.iter().all(|key| cluster.annotations.contains(key)));
+}
+
+#[test]
+fn no_number_of_labels_hides_what_an_update_changes() {
+    let fillers = |count: usize| (0..count).map(|n| (format!("a-{n:04}"), json!("")));
+    let of = |count: usize, also: &[&str]| -> Object<_, _> {
+        fillers(count).chain(also.iter().map(|key| ((*key).to_owned(), json!("")))).collect()
+    };
+    let ask = |old: Object<String, Value>, new: Object<String, Value>| {
+        let mut review = sample("cluster-accept");
+        review["request"]["oldObject"]["metadata"]["labels"] = json!(old);
+        review["request"]["object"]["metadata"]["labels"] = json!(new);
+        let request = from_admission(&review["request"], &asking(false)).unwrap().into_owned();
+        (request.cluster.unwrap(), request.previous.unwrap())
+    };
+    let (cluster, previous) = ask(of(2000, &["z-gone"]), of(2000, &["internal/x"]));
+    assert!(cluster.labels.contains("internal/x") && previous.labels.contains("z-gone"));
+    assert_eq!((cluster.labels.len(), previous.labels.len()), (MOST_ENTRIES, MOST_ENTRIES));
+    assert_eq!(cluster.more.get(CHANGES_SHOWN), Some(&json!(["labels"])));
+    let (cluster, _) = ask(of(2000, &[]), of(100, &[]));
+    assert!(cluster.truncated.is_empty() && cluster.more.is_empty(), "more is taken away than is shown");
+    let (cluster, _) = ask(of(100, &[]), of(2000, &["internal/x"]));
+    assert_eq!((&*cluster.truncated, cluster.more.is_empty()), (&["labels".into()][..], true));
+    let (cluster, _) = ask(of(100, &[]), of(100, &["b"]));
+    assert!(cluster.truncated.is_empty() && cluster.more.is_empty(), "all of it is shown");
+}
+
+#[test]
+fn what_stands_behind_the_end_of_a_list_is_shown_not_to_change() {
+    let mut review = sample("cluster-accept");
+    let taints = |last: &str| -> Vec<_> {
+        let keys = (0..200).map(|n| format!("k{n}")).chain([last.to_owned()]);
+        keys.map(|key| json!({"key": key, "effect": "NoSelect"})).collect()
+    };
+    let mut shown = |old: &str, new: &str| {
+        review["request"]["oldObject"]["spec"]["taints"] = json!(taints(old));
+        review["request"]["object"]["spec"]["taints"] = json!(taints(new));
+        let cluster = from_admission(&review["request"], &asking(false)).unwrap().cluster.unwrap();
+        cluster.more.get(CHANGES_SHOWN).cloned()
+    };
+    assert_eq!((shown("a", "a"), shown("a", "b")), (Some(json!(["taints"])), None));
 }
 
 #[test]
