@@ -313,6 +313,7 @@ const ALLOW: &str = "(call $print (i32.const 200) (i32.const 19))";
 fn a_command_allows_and_denies() {
     let allowing = policy(&command(ALLOW));
     assert_eq!(allowing.header().kind, Kind::WasiCommand);
+const WASI: &str = "wasi_snapshot_preview1";
     assert!(allowing.manifest().name.starts_with("wasi-command-"));
     assert_eq!(ask(&allowing).result.expect("it decides").verdict, Verdict::Allow);
     let denied = ask(&policy(&command("(call $print (i32.const 300) (i32.const 62))"))).result.expect("it decides");
@@ -763,3 +764,32 @@ fn the_pool_is_given_back() {
     object["metadata"]["name"] = json!("still there");
     assert_ne!(Some(&object), question.object());
 }
+    // Nothing is free, however little the host does.
+    let importing = |name: &str, parameters: &str, body: &str| {
+        let import = format!("(import \"{WASI}\" \"{name}\" (func ${name} (param {parameters}) (result i32)))");
+        command(body).replacen("(module", &format!("(module {import}"), 1)
+    };
+    let zero = "(i32.const 0)";
+    let seek = format!("{zero} (i64.const 0) {zero} {zero}");
+    for (name, parameters, call) in [
+        ("fd_seek", "i32 i64 i32 i32", &*seek),
+        ("fd_close", "i32", zero),
+        ("fd_fdstat_set_flags", "i32 i32", "(i32.const 9) (i32.const 0)"),
+        ("environ_get", "i32 i32", "(i32.const 0) (i32.const 0)"),
+    ] {
+        let again = format!("(loop $l (drop (call ${name} {call})) (br $l))");
+        assert_eq!(policy_error(&importing(name, parameters, &again)), PolicyError::OutOfFuel, "{name}");
+        // A thousand calls cost as much as those of other functions, not only what the loop does.
+        let often = format!(
+            "(loop $l (drop (call ${name} {call})) (local.set $n (i32.add (local.get $n) (i32.const 1)))
+             (br_if $l (i32.lt_u (local.get $n) (i32.const 1000)))) {ALLOW}"
+        );
+        let used = fuel(&importing(name, parameters, &often)) - plain;
+        assert!(used >= 100_000, "{name}: {used}");
+    }
+    let none = "(drop (call $write (i32.const 7) (i32.const 0) (i32.const 0) (i32.const 8)))";
+    assert!(fuel(&command(&format!("{none} {ALLOW}"))) - plain >= 100, "a descriptor that nobody has");
+    let plain_wapc = fuel(&wapc(ACCEPT));
+    for length in ["$host_response_len", "$host_error_len"] {
+        assert!(fuel(&wapc(&format!("(drop (call {length})) {ACCEPT}"))) - plain_wapc >= 100, "{length}");
+    }

@@ -115,8 +115,14 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
             Ok(granted.into())
         },
     )?;
-    linker.func_wrap(MODULE, "__host_response_len", |caller: Call<'_>| length(caller.data().host.call.told()))?;
-    linker.func_wrap(MODULE, "__host_error_len", |caller: Call<'_>| length(caller.data().host.call.refused()))?;
+    linker.func_wrap(MODULE, "__host_response_len", |mut caller: Call<'_>| {
+        charge(&mut caller, CALL)?;
+        wasmtime::Result::Ok(length(caller.data().host.call.told()))
+    })?;
+    linker.func_wrap(MODULE, "__host_error_len", |mut caller: Call<'_>| {
+        charge(&mut caller, CALL)?;
+        wasmtime::Result::Ok(length(caller.data().host.call.refused()))
+    })?;
     linker.func_wrap(MODULE, "__host_response", |mut caller: Call<'_>, at: u32| {
         let fuel = price(caller.data().host.call.told().len());
         charge(&mut caller, fuel)?;

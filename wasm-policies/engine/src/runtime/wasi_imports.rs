@@ -178,7 +178,10 @@ pub(crate) fn link<H: AsMut<Wasi> + 'static>(linker: &mut Linker<Guarded<H>>) ->
         put(memory, size, &[0; 4])?;
         Ok(SUCCESS)
     })?;
-    linker.func_wrap(MODULE, "environ_get", |_: Call<'_, H>, _list: u32, _buffer: u32| SUCCESS)?;
+    linker.func_wrap(MODULE, "environ_get", |mut caller: Call<'_, H>, _list: u32, _buffer: u32| {
+        charge(&mut caller, CALL)?;
+        wasmtime::Result::Ok(SUCCESS)
+    })?;
     linker.func_wrap(MODULE, "clock_res_get", |mut caller: Call<'_, H>, _clock: u32, result: u32| {
         charge(&mut caller, CALL)?;
         let (memory, _) = parts(&mut caller)?;
@@ -194,7 +197,7 @@ pub(crate) fn link<H: AsMut<Wasi> + 'static>(linker: &mut Linker<Guarded<H>>) ->
     })?;
     linker.func_wrap(MODULE, "random_get", |mut caller: Call<'_, H>, buffer: u32, length: u32| {
         // Hashing takes about ten instructions for each byte.
-        charge(&mut caller, u64::from(length) * 10)?;
+        charge(&mut caller, CALL + u64::from(length) * 10)?;
         let (memory, wasi) = parts(&mut caller)?;
         wasi.random(piece_mut(memory, buffer, length)?);
         Ok(SUCCESS)
@@ -202,17 +205,14 @@ pub(crate) fn link<H: AsMut<Wasi> + 'static>(linker: &mut Linker<Guarded<H>>) ->
     linker.func_wrap(MODULE, "proc_exit", |_: Call<'_, H>, code: i32| -> wasmtime::Result<()> {
         Err(wasmtime::Error::from(Exited(code)))
     })?;
-    linker.func_wrap(MODULE, "fd_close", |_: Call<'_, H>, descriptor: u32| stream_or_bad(descriptor))?;
-    linker.func_wrap(MODULE, "fd_fdstat_set_flags", |_: Call<'_, H>, descriptor: u32, _flags: u32| {
-        stream_or_bad(descriptor)
+    linker
+        .func_wrap(MODULE, "fd_close", |caller: Call<'_, H>, descriptor: u32| of_stream(caller, descriptor, SUCCESS))?;
+    linker.func_wrap(MODULE, "fd_fdstat_set_flags", |caller: Call<'_, H>, descriptor: u32, _flags: u32| {
+        of_stream(caller, descriptor, SUCCESS)
     })?;
-    linker.func_wrap(
-        MODULE,
-        "fd_seek",
-        |_: Call<'_, H>, descriptor: u32, _: i64, _: u32, _: u32| {
-            if is_stream(descriptor) { NO_SEEK } else { BAD_DESCRIPTOR }
-        },
-    )?;
+    linker.func_wrap(MODULE, "fd_seek", |caller: Call<'_, H>, descriptor: u32, _: i64, _: u32, _: u32| {
+        of_stream(caller, descriptor, NO_SEEK)
+    })?;
     linker.func_wrap(MODULE, "fd_fdstat_get", |mut caller: Call<'_, H>, descriptor: u32, result: u32| {
         charge(&mut caller, CALL)?;
         if !is_stream(descriptor) {
@@ -241,8 +241,10 @@ pub(crate) fn link<H: AsMut<Wasi> + 'static>(linker: &mut Linker<Guarded<H>>) ->
     Ok(())
 }
 
-fn stream_or_bad(descriptor: u32) -> i32 {
-    if is_stream(descriptor) { SUCCESS } else { BAD_DESCRIPTOR }
+/// What a function that does nothing returns about a stream; there are no other files.
+fn of_stream<H: 'static>(mut caller: Call<'_, H>, descriptor: u32, errno: i32) -> wasmtime::Result<i32> {
+    charge(&mut caller, CALL)?;
+    Ok(if is_stream(descriptor) { errno } else { BAD_DESCRIPTOR })
 }
 
 fn to_u32(number: usize) -> u32 {
@@ -268,13 +270,14 @@ fn read<H: AsMut<Wasi> + 'static>(
     count: u32,
     result: u32,
 ) -> wasmtime::Result<i32> {
+    charge(&mut caller, CALL)?;
     if descriptor != 0 {
         return Ok(BAD_DESCRIPTOR);
     }
     if count > MOST_BUFFERS {
         return Ok(INVALID);
     }
-    charge(&mut caller, CALL + BUFFER * u64::from(count))?;
+    charge(&mut caller, BUFFER * u64::from(count))?;
     let (memory, wasi) = parts(&mut caller)?;
     let mut wanted = 0_usize;
     for index in 0..count {
@@ -306,13 +309,14 @@ fn write<H: AsMut<Wasi> + 'static>(
     count: u32,
     result: u32,
 ) -> wasmtime::Result<i32> {
+    charge(&mut caller, CALL)?;
     if !matches!(descriptor, 1 | 2) {
         return Ok(BAD_DESCRIPTOR);
     }
     if count > MOST_BUFFERS {
         return Ok(INVALID);
     }
-    charge(&mut caller, CALL + BUFFER * u64::from(count))?;
+    charge(&mut caller, BUFFER * u64::from(count))?;
     let (memory, wasi) = parts(&mut caller)?;
     let mut wanted = 0_usize;
     for index in 0..count {
@@ -348,6 +352,7 @@ fn poll<H: AsMut<Wasi> + 'static>(
     count: u32,
     result: u32,
 ) -> wasmtime::Result<i32> {
+    charge(&mut caller, CALL)?;
     if count == 0 || count > MOST_BUFFERS {
         return Ok(INVALID);
     }
