@@ -168,7 +168,8 @@ pub(crate) fn refused(file: &Path, error: &PolicyError) -> Failure {
             file.display()
         )),
         PolicyError::UndeclaredKind => failure.hint(
-            "declare it with --kind gatekeeper, or with --kind opa; a project has it as kind: in its manifest.yaml",
+            "declare it with --kind gatekeeper, or with --kind opa; a project has it as kind: in its manifest.yaml. \
+             Rego that reads input.request of an AdmissionReview has to read input.cluster or input.csr of our requests",
         ),
         _ => failure,
     }

@@ -246,6 +246,12 @@ fn the_metadata_of_kubewarden_counts() {
     let manifest = &artifact.header().manifest;
     assert_eq!((manifest.name.as_str(), manifest.version.as_str()), ("named", "1.2.3"));
     assert_eq!(manifest.operations, [Operation::Create]);
+    let mut aware = metadata;
+    aware["contextAwareResources"] = json!([{"apiVersion": "v1", "kind": "Namespace"}]);
+    let module = wat::parse_str(wapc(ACCEPT)).expect("it can be written");
+    let aware = annotate(&module, "io.kubewarden.metadata", aware.to_string().as_bytes());
+    let refused = compile_here(&aware, "{}", &Ceiling::default()).err().expect("nobody answers its calls").to_string();
+    assert!(refused.contains("contextAwareResources") && refused.contains("not answered"), "{refused}");
     let opa = json!({"protocolVersion": "v1", "executionMode": "opa"});
     let module = annotate(
         &wat::parse_str(rego("", OPEN)).expect("it can be written"),
@@ -307,13 +313,13 @@ fn command(body: &str) -> String {
     )
 }
 
+const WASI: &str = "wasi_snapshot_preview1";
 const ALLOW: &str = "(call $print (i32.const 200) (i32.const 19))";
 
 #[test]
 fn a_command_allows_and_denies() {
     let allowing = policy(&command(ALLOW));
     assert_eq!(allowing.header().kind, Kind::WasiCommand);
-const WASI: &str = "wasi_snapshot_preview1";
     assert!(allowing.manifest().name.starts_with("wasi-command-"));
     assert_eq!(ask(&allowing).result.expect("it decides").verdict, Verdict::Allow);
     let denied = ask(&policy(&command("(call $print (i32.const 300) (i32.const 62))"))).result.expect("it decides");
@@ -720,6 +726,29 @@ fn the_kind_of_a_module_can_be_declared() {
     assert_eq!(declared(looks, None, &[]).err(), Some(PolicyError::UndeclaredKind));
     assert_eq!(kind(looks, &[("ocm-policy-kind", "opa")]), Ok(Kind::Opa));
     assert_eq!(kind(looks, &[("ocm-policy-kind", "gatekeeper")]), Ok(Kind::Gatekeeper));
+    // Rego about reviews finds no request either.
+    let reviews = "input\0request\0kind\0resource\0userInfo\0deny\0";
+    assert_eq!(declared(reviews, None, &[]).err(), Some(PolicyError::UndeclaredKind));
+    assert_eq!(kind(reviews, &[("ocm-policy-kind", "opa")]), Ok(Kind::Opa));
+    for own in ["cluster", "csr", "requester"] {
+        assert_eq!(kind(&format!("operation\0request\0{own}\0"), &[]), Ok(Kind::Opa), "{own}");
+    }
+}
+
+#[test]
+fn a_template_asks_for_every_version_that_it_names() {
+    let reads = |texts: &str| {
+        let asks = template(Some(json!([{"apiVersion": "apps/v1", "kind": "Deployment"}])));
+        let made = declared(&format!("review\0inventory\0{texts}\0"), asks, &[]);
+        made.map(drop).map_err(|error| error.to_string())
+    };
+    for named in ["apps/v1", "v1", "a/b", "apps/v", "apps/v1x", "apps/v1beta", "Apps/v2", "/v1", "images/v1.2"] {
+        assert_eq!(reads(named), Ok(()), "{named}");
+    }
+    for missing in ["networking.k8s.io/v1", "policy/v1beta1", "apps/v2"] {
+        assert!(reads(missing).is_err_and(|why| why.contains(missing)), "{missing}");
+    }
+    assert!(declared("review\0apps/v2\0", template(None), &[]).is_ok(), "it reads no inventory");
 }
 
 #[test]
@@ -734,6 +763,35 @@ fn work_of_the_host_costs_fuel() {
     ] {
         let used = fuel(&command(&format!("{call} {ALLOW}"))) - plain;
         assert!(used >= 16 * 1024, "{call}: {used}");
+    }
+    // Nothing is free, however little the host does.
+    let importing = |name: &str, parameters: &str, body: &str| {
+        let import = format!("(import \"{WASI}\" \"{name}\" (func ${name} (param {parameters}) (result i32)))");
+        command(body).replacen("(module", &format!("(module {import}"), 1)
+    };
+    let zero = "(i32.const 0)";
+    let seek = format!("{zero} (i64.const 0) {zero} {zero}");
+    for (name, parameters, call) in [
+        ("fd_seek", "i32 i64 i32 i32", &*seek),
+        ("fd_close", "i32", zero),
+        ("fd_fdstat_set_flags", "i32 i32", "(i32.const 9) (i32.const 0)"),
+        ("environ_get", "i32 i32", "(i32.const 0) (i32.const 0)"),
+    ] {
+        let again = format!("(loop $l (drop (call ${name} {call})) (br $l))");
+        assert_eq!(policy_error(&importing(name, parameters, &again)), PolicyError::OutOfFuel, "{name}");
+        // A thousand calls cost as much as those of other functions, not only what the loop does.
+        let often = format!(
+            "(loop $l (drop (call ${name} {call})) (local.set $n (i32.add (local.get $n) (i32.const 1)))
+             (br_if $l (i32.lt_u (local.get $n) (i32.const 1000)))) {ALLOW}"
+        );
+        let used = fuel(&importing(name, parameters, &often)) - plain;
+        assert!(used >= 100_000, "{name}: {used}");
+    }
+    let none = "(drop (call $write (i32.const 7) (i32.const 0) (i32.const 0) (i32.const 8)))";
+    assert!(fuel(&command(&format!("{none} {ALLOW}"))) - plain >= 100, "a descriptor that nobody has");
+    let plain_wapc = fuel(&wapc(ACCEPT));
+    for length in ["$host_response_len", "$host_error_len"] {
+        assert!(fuel(&wapc(&format!("(drop (call {length})) {ACCEPT}"))) - plain_wapc >= 100, "{length}");
     }
     // Looking for the end of a text costs as much as the text is long, whether there is an end or not.
     let long = |eval: &str| {
@@ -764,32 +822,3 @@ fn the_pool_is_given_back() {
     object["metadata"]["name"] = json!("still there");
     assert_ne!(Some(&object), question.object());
 }
-    // Nothing is free, however little the host does.
-    let importing = |name: &str, parameters: &str, body: &str| {
-        let import = format!("(import \"{WASI}\" \"{name}\" (func ${name} (param {parameters}) (result i32)))");
-        command(body).replacen("(module", &format!("(module {import}"), 1)
-    };
-    let zero = "(i32.const 0)";
-    let seek = format!("{zero} (i64.const 0) {zero} {zero}");
-    for (name, parameters, call) in [
-        ("fd_seek", "i32 i64 i32 i32", &*seek),
-        ("fd_close", "i32", zero),
-        ("fd_fdstat_set_flags", "i32 i32", "(i32.const 9) (i32.const 0)"),
-        ("environ_get", "i32 i32", "(i32.const 0) (i32.const 0)"),
-    ] {
-        let again = format!("(loop $l (drop (call ${name} {call})) (br $l))");
-        assert_eq!(policy_error(&importing(name, parameters, &again)), PolicyError::OutOfFuel, "{name}");
-        // A thousand calls cost as much as those of other functions, not only what the loop does.
-        let often = format!(
-            "(loop $l (drop (call ${name} {call})) (local.set $n (i32.add (local.get $n) (i32.const 1)))
-             (br_if $l (i32.lt_u (local.get $n) (i32.const 1000)))) {ALLOW}"
-        );
-        let used = fuel(&importing(name, parameters, &often)) - plain;
-        assert!(used >= 100_000, "{name}: {used}");
-    }
-    let none = "(drop (call $write (i32.const 7) (i32.const 0) (i32.const 0) (i32.const 8)))";
-    assert!(fuel(&command(&format!("{none} {ALLOW}"))) - plain >= 100, "a descriptor that nobody has");
-    let plain_wapc = fuel(&wapc(ACCEPT));
-    for length in ["$host_response_len", "$host_error_len"] {
-        assert!(fuel(&wapc(&format!("(drop (call {length})) {ACCEPT}"))) - plain_wapc >= 100, "{length}");
-    }

@@ -43,10 +43,10 @@ pub enum PolicyError {
     /// It is missing or cannot be loaded.
     #[error("the policy cannot be loaded: {0}")]
     Load(String),
-    /// It reads what only templates of Gatekeeper are given, and does not declare its kind.
+    /// It reads what our requests do not have, as Rego does that is given reviews, and does not declare its kind.
     #[error(
-        "the policy cannot be loaded: it reads input.review and input.parameters, as templates of Gatekeeper do, and \
-         does not declare its kind: gatekeeper, or opa if it is no template"
+        "the policy cannot be loaded: it reads input.review, as templates of Gatekeeper do, or input.request, which only \
+         an AdmissionReview has, and does not declare its kind: gatekeeper, or opa if it reads the requests of this contract"
     )]
     UndeclaredKind,
     /// It stops to judge operations that the version before it judges: their words.

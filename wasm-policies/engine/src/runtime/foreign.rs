@@ -1,6 +1,6 @@
 //! Modules of other contracts: what they say of themselves, and whether they can be used at all.
 
-use ocm_policy_abi::{CONTRACT, LimitsAsked, Manifest, Operation, ReasonDoc};
+use ocm_policy_abi::{CONTRACT, EvidenceSource, LimitsAsked, Manifest, Operation, ReasonDoc};
 use ocm_policy_rules::adapt::{self, Settings, kubewarden_manifest};
 use ocm_policy_rules::{PolicyError, check_manifest, read_manifest};
 use wasmparser::{Parser, Payload};
@@ -44,6 +44,7 @@ pub(crate) fn examine(
     }
     let needs = needs(kind, begins_with, ceiling);
     let mut manifest = written(kind, anatomy)?;
+    manifest.as_ref().map_or(Ok(()), |manifest| check_host_calls(kind, manifest))?;
     match kind {
         Kind::KubewardenWapc => {
             let program = wapc::WapcProgram::new(module, settings)?;
@@ -87,9 +88,20 @@ pub(crate) fn examine(
 ///
 /// Compiled Rego keeps every name that stands in its sources as a text of its own, so a template that reads
 /// `data.inventory` holds the word. One that uses the word for something else is refused as well until it asks for
-/// evidence; one that makes the name while it runs cannot be told from others.
+/// evidence; one that makes the name while it runs cannot be told from others. Of what it reads in an inventory only versions of
+/// groups can be told from other texts: it has to ask for objects of each.
 pub(crate) fn check_inputs(module: &[u8], kind: Kind, declared: bool, manifest: &Manifest) -> Result<(), PolicyError> {
     let texts = Texts::of(module)?;
+    if kind == Kind::Gatekeeper
+        && !manifest.evidence.is_empty()
+        && texts.hold("inventory")
+        && let Some(version) = unasked(&texts, manifest)
+    {
+        return Err(PolicyError::Load(format!(
+            "it reads data.inventory, names {version} and asks for no objects of that version; name each version and kind \
+             that it reads as contextAwareResources in its metadata, or as evidence in manifest.yaml"
+        )));
+    }
     match kind {
         Kind::Gatekeeper if manifest.evidence.is_empty() && texts.hold("inventory") => Err(PolicyError::Load(
             "it reads data.inventory and does not say which objects it needs to know; name them as \
@@ -103,8 +115,53 @@ pub(crate) fn check_inputs(module: &[u8], kind: Kind, declared: bool, manifest: 
         Kind::Opa if !declared && texts.hold("violation") && texts.hold("review") && texts.hold("parameters") => {
             Err(PolicyError::UndeclaredKind)
         }
+        // `resource` is a member of both.
+        Kind::Opa
+            if !declared
+                && texts.hold("request")
+                && !["cluster", "csr", "requester"].iter().any(|word| texts.hold(word)) =>
+        {
+            Err(PolicyError::UndeclaredKind)
+        }
         _ => Ok(()),
     }
+}
+
+/// Refuses policies that would ask the host for objects of the hub: nobody answers them, and every decision that needs an answer
+/// would be an error.
+fn check_host_calls(kind: Kind, manifest: &Manifest) -> Result<(), PolicyError> {
+    match kind {
+        Kind::KubewardenWapc | Kind::KubewardenWasi if !manifest.evidence.is_empty() => Err(PolicyError::Load(
+            "it asks its host for objects of the hub (contextAwareResources), and such calls are not answered here; use a \
+             policy that is given them as evidence, such as a template of Gatekeeper, or take them out of its metadata if \
+             no decision needs them"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A version of a group, such as `networking.k8s.io/v1`, that stands in a template which asks for no objects of it.
+fn unasked<'m>(texts: &Texts<'m>, manifest: &Manifest) -> Option<&'m str> {
+    let asked = |version: &str| {
+        manifest.evidence.iter().any(|query| match &query.source {
+            EvidenceSource::Objects { api_version, .. } => api_version == version,
+            _ => false,
+        })
+    };
+    texts.all().filter(|text| is_version_of_group(text)).find(|version| !asked(version))
+}
+
+/// Whether a text is a group with its version, as `apiVersion` has it: `apps/v1`, `policy/v1beta1`.
+fn is_version_of_group(text: &str) -> bool {
+    let Some((group, version)) = text.split_once('/') else { return false };
+    let is_of_group = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    let Some(number) = version.strip_prefix('v') else { return false };
+    let stage = number.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let is_stage = ["alpha", "beta"].iter().any(|word| {
+        stage.strip_prefix(word).is_some_and(|more| !more.is_empty() && more.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    !group.is_empty() && group.bytes().all(is_of_group) && stage.len() < number.len() && (stage.is_empty() || is_stage)
 }
 
 /// The data of a module, in which compiled Rego keeps its texts, each with a zero byte behind it.
@@ -126,7 +183,13 @@ impl<'m> Texts<'m> {
     }
 
     fn hold(&self, word: &str) -> bool {
-        self.0.iter().any(|data| data.split(|byte| *byte == 0).any(|text| text == word.as_bytes()))
+        self.all().any(|text| text == word)
+    }
+
+    /// Those that are UTF-8.
+    fn all(&self) -> impl Iterator<Item = &'m str> {
+        let texts = self.0.iter().flat_map(|data| data.split(|byte| *byte == 0));
+        texts.filter_map(|text| std::str::from_utf8(text).ok())
     }
 }
 
