@@ -140,9 +140,8 @@ fn put_back(asked: &Request<'static>, wanted: &[Edit]) -> Option<Request<'static
             Edit::RemoveLabel { .. } | Edit::RemoveAnnotation { .. } | Edit::RemoveTaint { .. } => {}
         }
     }
-    let read = review::of_cluster(asked.operation, &object, asked.requester.clone(), &Asking::default()).ok()?;
-    let cluster = read.cluster.map(Cluster::into_owned);
-    Some(Request { object: Some(object), cluster, ..asked.clone() })
+    let [cluster, previous] = review::versions(&object, before).ok()?.map(|cluster| Some(cluster.into_owned()));
+    Some(Request { object: Some(object), cluster, previous, ..asked.clone() })
 }
 
 fn entry_as_before(object: &mut Value, before: &Value, member: &str, key: &str) {
