@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kube::Client;
-use ocm_policy_abi::Query;
+use ocm_policy_abi::{Operation, Query};
 use ocm_policy_engine::{Cache, Compiler, Engine, Operations, Policy, PolicyError, Registry};
-use ocm_policy_rules::Enforcement;
 use ocm_policy_rules::canary::BUCKETS;
+use ocm_policy_rules::{Enforcement, Mode};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::compare::Compared;
@@ -642,6 +642,16 @@ impl Policies {
         let breaks = breaks.then(break_glass_queries).into_iter().flatten();
         let joins = self.judge_joins().then(registering_queries).into_iter().flatten();
         asked.chain(breaks).chain(joins).collect()
+    }
+
+    /// Whether a policy that may refuse is asked whether clusters join.
+    pub(crate) fn judge_joins(&self) -> bool {
+        let joins = |policy: &Arc<Policy>| policy.is_asked_about(Operation::Join);
+        let slots = self.registry.slots();
+        slots.values().filter(|slot| slot.enforcement.mode == Mode::Enforce).any(|slot| {
+            slot.active.as_ref().is_ok_and(joins)
+                || slot.candidate.as_ref().is_some_and(|(candidate, _)| joins(candidate))
+        })
     }
 
     fn report(&self) {

@@ -1,15 +1,13 @@
 //! What lets a cluster in without the policy controller: the hub's own approvals and acceptances, and whoever creates a cluster
 //! as accepted. Policies that judge joins, or acceptances, are asked about it in these words, too.
 
-use std::sync::Arc;
-
 use ocm_api::names::identity::{GRPC_SERVER_USER, REGISTRATION_CONTROLLER_USER};
 use ocm_api::names::namespaces;
 use ocm_core::policy_engine;
 use ocm_policy_abi::{Csr, Operation, Request};
-use ocm_policy_engine::{Deadline, Final, Policy, PolicyError};
+use ocm_policy_engine::{Deadline, Final, PolicyError};
+use ocm_policy_rules::Combined;
 use ocm_policy_rules::review::{self, Asking};
-use ocm_policy_rules::{Combined, Mode};
 
 use super::Policies;
 use super::changes::changes_more;
@@ -26,16 +24,6 @@ pub enum Objection {
 }
 
 impl Policies {
-    /// Whether a policy that may refuse is asked whether clusters join.
-    pub(crate) fn judge_joins(&self) -> bool {
-        let joins = |policy: &Arc<Policy>| policy.is_asked_about(Operation::Join);
-        let slots = self.registry.slots();
-        slots.values().filter(|slot| slot.enforcement.mode == Mode::Enforce).any(|slot| {
-            slot.active.as_ref().is_ok_and(joins)
-                || slot.candidate.as_ref().is_some_and(|(candidate, _)| joins(candidate))
-        })
-    }
-
     /// Whether a request is one by which the hub lets a cluster in by itself, and policies judge joins.
     pub fn joins_by_the_hub(&self, request: &Request<'_>) -> bool {
         let lets_in = match request.operation {
