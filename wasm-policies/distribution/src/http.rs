@@ -107,19 +107,17 @@ impl Target {
             true => ocm_net::secure(&endpoint, &trust.authorities, CONNECT).await,
             false => ocm_net::plain(&self.host, self.port, CONNECT).await,
         };
-        opened.map_err(|error| self.not_connected(&error, &endpoint))
+        opened.map_err(|error| self.not_connected(&error))
     }
 
-    fn not_connected(&self, error: &ConnectError, endpoint: &Endpoint) -> Error {
-        let failure = error.failure(endpoint);
+    fn not_connected(&self, error: &ConnectError) -> Error {
+        let failure = error.failure(self.server());
         let kind = match error {
             ConnectError::Tls(_) | ConnectError::Setup(_) | ConnectError::Closed(_) => ErrorKind::Untrusted,
             _ => ErrorKind::Unreachable,
         };
-        // What a connection without TLS would be called otherwise.
-        let message = failure.message.replace(&endpoint.to_string(), &self.server());
         let hints = if matches!(error, ConnectError::Refused(_)) { Vec::new() } else { failure.hints };
-        Error::of(kind, Failure { message, hints, ..failure })
+        Error::of(kind, Failure { hints, ..failure })
     }
 }
 

@@ -8,7 +8,6 @@ use ocm_core::tls::{TlsError, TlsFault};
 use ocm_core::{Failure, Reason};
 use rustls::Error;
 
-use crate::Endpoint;
 use crate::client::UnusableTls;
 use crate::proxy::UnusableProxy;
 use crate::proxy_error::ProxyError;
@@ -51,11 +50,12 @@ impl From<UnusableTls> for ConnectError {
 }
 
 impl ConnectError {
-    /// It as a failure about this server.
-    pub fn failure(&self, endpoint: &Endpoint) -> Failure {
+    /// It as a failure about a server, by the name that messages have for it: an [`crate::Endpoint`], unless it is spoken to
+    /// without TLS.
+    pub fn failure(&self, server: impl fmt::Display) -> Failure {
         match self {
-            Self::Tls(fault) => fault.failure(endpoint),
-            _ => self.unreached(endpoint),
+            Self::Tls(fault) => fault.failure(&server),
+            _ => self.unreached(&server),
         }
     }
 
