@@ -8,6 +8,7 @@ use kube::Api;
 use kube::api::ListParams;
 use ocm_api::operator::ClusterManager;
 use ocm_core::install::feature_gates::accepts_clusters;
+use ocm_core::{Failure, Reason};
 use ocm_kube::{Cluster, explain};
 
 /// How long the hub may take to tell what it does by itself.
@@ -37,9 +38,7 @@ impl AutoApproval {
         let found = tokio::time::timeout(ANSWER, api.list(&ListParams::default())).await;
         self.learn(match found {
             Ok(Ok(found)) => Ok(accepts_clusters(&found.items)),
-            // A hub whose operator runs elsewhere has no such kind.
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(true),
-            Ok(Err(error)) => Err(explain(&error).to_string()),
+            Ok(Err(error)) => of_failure(explain(&error)),
             Err(_) => Err(format!("the hub has not answered within {} seconds", ANSWER.as_secs())),
         })
     }
@@ -63,9 +62,26 @@ impl AutoApproval {
     }
 }
 
+/// What follows where the hub does not tell.
+fn of_failure(failure: Failure) -> Result<bool, String> {
+    match failure.reason {
+        // A hub whose operator runs elsewhere has no such kind.
+        Reason::KindNotServed => Ok(true),
+        _ => Err(failure.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_hub_without_the_kind_has_its_operator_elsewhere() {
+        let status = |message: &str| kube::core::Status::failure(message, "NotFound").with_code(404);
+        let of = |message: &str| of_failure(explain(&kube::Error::Api(status(message).boxed())));
+        assert_eq!(of("404 page not found\n"), Ok(true));
+        assert!(of("the proxy knows no such hub").is_err());
+    }
 
     #[test]
     fn an_answer_that_does_not_come_changes_nothing() {

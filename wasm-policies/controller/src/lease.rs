@@ -10,7 +10,8 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PostParams;
 use kube::{Api, Client, Error};
-use ocm_core::{Event, Narrator};
+use ocm_core::{Event, Narrator, Reason};
+use ocm_kube::explain;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -111,7 +112,7 @@ impl Candidate {
                 failed => {
                     // It may stand: until its time is over, nobody else has it.
                     let why = match failed {
-                        Ok(Err(error)) => ocm_kube::explain(&error).to_string(),
+                        Ok(Err(error)) => explain(&error).to_string(),
                         _ => format!("the hub has not answered within {} seconds", ANSWER.as_secs()),
                     };
                     if why != told {
@@ -190,8 +191,8 @@ fn is_free(spec: Option<&LeaseSpec>, holder: &str, stood: Duration) -> bool {
 fn won(answer: Result<Lease, Error>) -> Result<bool, Error> {
     match answer {
         Ok(_) => Ok(true),
-        // Somebody else was faster.
-        Err(Error::Api(status)) if status.code == 409 => Ok(false),
+        // Somebody else was faster. What admission refuses with the same code is no such answer.
+        Err(error) if explain(&error).reason == Reason::Conflict => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -210,6 +211,17 @@ mod tests {
         let free = |holder, seconds| is_free(Some(&spec(holder)), "me", Duration::from_secs(seconds));
         assert!(free(Some("me"), 0) && free(None, 0) && free(Some(""), 0) && is_free(None, "me", Duration::ZERO));
         assert!(!free(Some("other"), 15) && free(Some("other"), 16));
+    }
+
+    #[test]
+    fn only_who_was_slower_has_not_won() {
+        let answer = |code, message: &str| {
+            let status = kube::core::Status::failure(message, "Conflict").with_code(code);
+            won(Err(Error::Api(status.boxed())))
+        };
+        assert!(answer(409, "leases \"l\" already exists").is_ok_and(|won| !won));
+        assert!(answer(409, "admission webhook \"w\" denied the request: no").is_err());
+        assert!(answer(500, "no").is_err());
     }
 
     #[tokio::test]
