@@ -91,6 +91,7 @@ pub struct Metrics {
     free_permits: Gauge,
     preparing: Family<OfPolicy, Gauge<f64, AtomicU64>>,
 }
+    unserved: Gauge,
 
 impl Default for Metrics {
     fn default() -> Self {
@@ -124,6 +125,7 @@ impl Default for Metrics {
             preparing: Family::default(),
         };
         registry.register("decisions", "Decisions of policies", metrics.decisions.clone());
+            unserved: Gauge::default(),
         registry.register("decision_duration_seconds", "How long policies took", metrics.seconds.clone());
         registry.register("errors", "Decisions that policies failed to make", metrics.errors.clone());
         registry.register(
@@ -214,6 +216,11 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts a review.
     pub(crate) fn count(&self, operation: &'static str, code: u16) {
+        registry.register(
+            "evidence_not_served",
+            "Kinds of objects that policies ask for and the hub does not serve: policies find none of them",
+            metrics.unserved.clone(),
+        );
         self.reviews.get_or_create(&OfReview { operation, code }).inc();
     }
 
@@ -293,3 +300,8 @@ impl Metrics {
 pub(crate) fn word(result: &Result<Decision, PolicyError>) -> &'static str {
     result.as_ref().map_or("error", |decision| decision.verdict.word())
 }
+    /// Notes of how many kinds that policies ask for the hub serves none.
+    pub(crate) fn unserved(&self, count: usize) {
+        self.unserved.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+

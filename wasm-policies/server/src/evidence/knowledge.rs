@@ -104,6 +104,12 @@ impl Knowledge {
         stores.iter().filter_map(|(key, followed)| Some(format!("{key}: {}", followed.store.lost()?))).collect()
     }
 
+    /// What the hub does not serve, which counts as that there is none of it.
+    pub(crate) fn unserved(&self) -> Vec<String> {
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        stores.iter().filter(|(_, followed)| followed.store.is_unserved()).map(|(key, _)| key.clone()).collect()
+    }
+
     pub(super) fn find(&self, source: &EvidenceSource) -> Option<Arc<Store>> {
         let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
         stores.get(&key(source)).map(|followed| followed.store.clone())

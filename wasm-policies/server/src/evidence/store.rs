@@ -51,6 +51,8 @@ struct State {
     confirmed: Option<Instant>,
     /// Why it cannot be followed at present.
     lost: Option<String>,
+    /// Whether the hub served no such objects the last time.
+    unserved: bool,
     /// What was let pass and may not be among the objects yet.
     passed: PassedWrites,
 }
@@ -110,6 +112,11 @@ impl Store {
     /// Why it cannot be followed at present.
     pub(super) fn lost(&self) -> Option<String> {
         self.state().lost.clone()
+    }
+
+    /// Whether the hub serves no such objects, which counts as that there are none.
+    pub(super) fn is_unserved(&self) -> bool {
+        self.state().unserved
     }
 
     /// Ends when all objects were read once.
@@ -414,6 +421,7 @@ impl Sink for Store {
             (Change::Complete(at), _) => {
                 // What was removed meanwhile is not in the list. After a hub was set back to an earlier state its versions are lower.
                 state.version = at.as_deref().and_then(number).unwrap_or(state.listed);
+                state.unserved = at.is_none();
                 let mut objects = state.coming.take().unwrap_or_default();
                 // A kind that the hub does not serve is read again and again.
                 if state.confirmed.is_none() || !objects.is_empty() || !state.objects.is_empty() {
@@ -605,6 +613,17 @@ mod tests {
         store.take(Change::Listed(object("5")));
         store.take(Change::Complete(Some("6".to_owned())));
         assert_eq!(store.version(), 6);
+    }
+
+    #[test]
+    fn a_kind_that_the_hub_does_not_serve_is_told_apart_from_one_without_objects() {
+        let store = Store::new(EvidenceSource::Registrations);
+        assert!(!store.is_unserved(), "nobody knows yet");
+        for (version, unserved) in [(None, true), (Some("3".to_owned()), false)] {
+            store.take(Change::Begun);
+            store.take(Change::Complete(version));
+            assert_eq!(store.is_unserved(), unserved);
+        }
     }
 
     #[test]

@@ -75,6 +75,7 @@ impl Health {
     fn scrape(&self) -> String {
         let _alone = self.scraping.lock().unwrap_or_else(PoisonError::into_inner);
         self.policies.measure_engine();
+        self.metrics.unserved(self.knowledge.unserved().len());
         self.metrics.text()
     }
 
@@ -83,8 +84,11 @@ impl Health {
         // Anybody may ask, and the reason may quote settings: it stands in the status of the policy.
         let failed = self.policies.failed_in_short().into_iter().map(|(name, why)| format!("policy {name}: {why}\n"));
         let lost = self.knowledge.lost().into_iter().map(|why| format!("evidence: {why}\n"));
+        let unserved = self.knowledge.unserved().into_iter();
+        let unserved =
+            unserved.map(|key| format!("evidence: {key}: the hub does not serve this kind, so policies find none\n"));
         let age = self.policies.age().filter(|age| *age > OLD).map(|age| age.as_secs());
         let old = age.map(|age| format!("policies: those of the hub were last read {age} seconds ago\n"));
-        std::iter::once("ok\n".to_owned()).chain(old).chain(failed).chain(lost).collect()
+        std::iter::once("ok\n".to_owned()).chain(old).chain(failed).chain(lost).chain(unserved).collect()
     }
 }
