@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ocm_policy_abi::{Decision, Edit, Query, Request, Table, Verdict};
 use ocm_policy_rules::record::Record;
@@ -51,6 +51,8 @@ pub struct Final {
     slots: Arc<BTreeMap<String, Slot>>,
     asked: Vec<Evaluated>,
     not_asked: Vec<(String, NotAsked)>,
+    /// Fuel of the conditions of those that were not asked.
+    unasked_fuel: Vec<(String, u64)>,
 }
 
 /// What came of asking the policy of one place.
@@ -58,6 +60,8 @@ pub struct Evaluated {
     by: By,
     candidate: bool,
     enforcement: Enforcement,
+    /// Fuel of its conditions.
+    conditions_fuel: u64,
     micros: u64,
 }
 
@@ -96,9 +100,14 @@ impl Evaluated {
         self.enforcement.counts(self.outcome())
     }
 
-    /// How long it took, in microseconds, waiting included.
+    /// How long it took, in microseconds: its conditions and its decision, waiting included.
     pub fn micros(&self) -> u64 {
         self.micros
+    }
+
+    /// The fuel that its conditions and its decision used.
+    pub fn fuel(&self) -> u64 {
+        self.outcome().fuel.saturating_add(self.conditions_fuel)
     }
 
     /// What the policy was made of; none where it could not be asked.
@@ -152,6 +161,15 @@ pub fn evaluate(
     evaluate_question(registry, Question::new(request), evidence, deadline)
 }
 
+/// What policies in force want to change, and what it took to tell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WantedEdits {
+    /// The edits.
+    pub edits: Vec<Edit>,
+    /// The fuel of each policy that was asked, with that of its conditions, by its place.
+    pub fuel: Vec<(String, u64)>,
+}
+
 /// The edits that policies in force want of the object of a request, whatever others say about it. None but those whose
 /// edits can be granted are asked.
 pub fn wanted_edits(
@@ -159,26 +177,28 @@ pub fn wanted_edits(
     request: &Request<'static>,
     evidence: &dyn EvidenceReader,
     deadline: &Deadline,
-) -> Vec<Edit> {
+) -> WantedEdits {
     let slots = registry.slots();
     let mut chosen = editors(&slots, request).peekable();
+    let mut found = WantedEdits::default();
     if chosen.peek().is_none() {
-        return Vec::new();
+        return found;
     }
     let mut question = Question::new(request.clone());
-    let mut edits = Vec::new();
     for (place, policy) in chosen {
+        let mut fuel = 0;
         // Where that cannot be told, it says why when it is asked.
-        if policy.not_asked(&question, deadline) != Ok(None) {
-            continue;
+        if policy.measured_not_asked(&question, deadline, &mut fuel) == Ok(None) {
+            give_evidence(&mut question, place, policy, evidence, deadline);
+            let answered = policy.decide_before(&question, deadline);
+            fuel = fuel.saturating_add(answered.outcome.fuel);
+            if let Ok(Decision { verdict: Verdict::Allow, edits: wanted, .. }) = &answered.outcome.result {
+                found.edits.extend(wanted.iter().cloned());
+            }
         }
-        give_evidence(&mut question, place, policy, evidence, deadline);
-        let answered = policy.decide_before(&question, deadline);
-        if let Ok(Decision { verdict: Verdict::Allow, edits: wanted, .. }) = &answered.outcome.result {
-            edits.extend(wanted.iter().cloned());
-        }
+        found.fuel.push((place.clone(), fuel));
     }
-    edits
+    found
 }
 
 /// Whether a policy in force is asked about a request whose edits of its object can be granted.
@@ -206,28 +226,37 @@ pub fn evaluate_question(
     deadline: &Deadline,
 ) -> Final {
     let slots = registry.slots();
-    let (mut chosen, mut not_asked) = (Vec::with_capacity(slots.len()), Vec::new());
+    let mut chosen = Vec::with_capacity(slots.len());
+    let (mut not_asked, mut unasked_fuel) = (Vec::new(), Vec::new());
     for (place, slot) in slots.iter() {
+        let (begun, mut fuel) = (Instant::now(), 0);
         let policy = slot.chosen(place, question.request()).map_err(PolicyError::clone);
-        match policy.and_then(|policy| Ok((policy.not_asked(&question, deadline)?, policy))) {
-            Ok((Some(why), _)) => not_asked.push((place.clone(), why)),
-            Ok((None, policy)) => chosen.push((place, slot, Ok(policy))),
-            Err(error) => chosen.push((place, slot, Err(error))),
+        let asked = policy.and_then(|policy| Ok((policy.measured_not_asked(&question, deadline, &mut fuel)?, policy)));
+        let conditions = Conditions { fuel, took: begun.elapsed() };
+        match asked {
+            Ok((Some(why), _)) => {
+                not_asked.push((place.clone(), why));
+                unasked_fuel.extend((fuel > 0).then(|| (place.clone(), fuel)));
+            }
+            Ok((None, policy)) => chosen.push((place, slot, Ok(policy), conditions)),
+            Err(error) => chosen.push((place, slot, Err(error), conditions)),
         }
     }
-    // Evidence first: policies do not wait for the hub while they hold instances.
-    for (place, slot) in slots.iter() {
-        // Whoever is only compared is told the same of the hub.
-        let both = [slot.active.as_ref().ok(), slot.candidate.as_ref().map(|(candidate, _)| candidate)];
-        for policy in both.into_iter().flatten() {
-            if !policy.is_asked(question.request()) {
-                continue;
-            }
-            give_evidence(&mut question, place, policy, evidence, deadline);
-        }
+    // Evidence first: policies do not wait for the hub while they hold instances. Whoever is only compared is told the same of it.
+    let both = slots.iter().flat_map(|(place, slot)| {
+        let candidate = slot.candidate.as_ref().map(|(candidate, _)| candidate);
+        slot.active.as_ref().ok().into_iter().chain(candidate).map(move |policy| (place, policy))
+    });
+    let informed: Vec<_> = both.filter(|(_, policy)| policy.is_asked(question.request())).collect();
+    let queries = informed
+        .iter()
+        .flat_map(|(place, policy)| policy.manifest().evidence.iter().map(|query| (place.as_str(), query)));
+    question.asked_by(queries);
+    for (place, policy) in informed {
+        give_evidence(&mut question, place, policy, evidence, deadline);
     }
     let mut asked: Vec<Evaluated> = Vec::with_capacity(chosen.len());
-    for (place, slot, policy) in chosen {
+    for (place, slot, policy, conditions) in chosen {
         let begun = Instant::now();
         let tried = slot.candidate.as_ref().map(|(candidate, _)| candidate);
         let candidate = tried.is_some_and(|tried| policy.as_ref().is_ok_and(|policy| Arc::ptr_eq(policy, tried)));
@@ -245,11 +274,18 @@ pub fn evaluate_question(
                 fuel: 0,
             }),
         };
-        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        asked.push(Evaluated { by, candidate, enforcement: slot.enforcement, micros });
+        let micros = u64::try_from((conditions.took + begun.elapsed()).as_micros()).unwrap_or(u64::MAX);
+        let (enforcement, conditions_fuel) = (slot.enforcement, conditions.fuel);
+        asked.push(Evaluated { by, candidate, enforcement, conditions_fuel, micros });
     }
     let answer = concluded(&asked, &question);
-    Final { answer, question, slots, asked, not_asked }
+    Final { answer, question, slots, asked, not_asked, unasked_fuel }
+}
+
+/// What it took to tell whether a policy is asked.
+struct Conditions {
+    fuel: u64,
+    took: Duration,
 }
 
 /// The answer of those whose word counts, and what the others would have said.
@@ -295,6 +331,12 @@ impl Final {
     /// Places whose policies were not asked, and why.
     pub fn not_asked(&self) -> &[(String, NotAsked)] {
         &self.not_asked
+    }
+
+    /// The fuel that was used for each place, conditions included: also where its conditions have its policy not asked.
+    pub fn fuel(&self) -> impl Iterator<Item = (&str, u64)> {
+        let asked = self.asked.iter().map(|one| (one.place(), one.fuel()));
+        asked.chain(self.unasked_fuel.iter().map(|(place, fuel)| (place.as_str(), *fuel)))
     }
 
     /// Whether a policy objects that an approval with breakGlass passes over.

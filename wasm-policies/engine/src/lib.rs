@@ -39,7 +39,8 @@ pub use deadline::{Cancellation, Deadline};
 pub use digest::digest;
 pub use engine::{Engine, EngineLoad, EngineSettings, use_shard};
 pub use evaluate::{
-    Comparison, Evaluated, EvidenceReader, Final, NoEvidence, evaluate, evaluate_question, may_edit, wanted_edits,
+    Comparison, Evaluated, EvidenceReader, Final, NoEvidence, WantedEdits, evaluate, evaluate_question, may_edit,
+    wanted_edits,
 };
 pub use limits::{Ceiling, Limits};
 pub use module::{Inspection, Kind, Shape, ShapeLimits, annotate, componentize, inspect};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ocm_policy_abi::{EditGrant, Manifest, Operation, Request, Verdict};
 use ocm_policy_rules::record::{self, Circumstances, Record};
-use ocm_policy_rules::{CONDITION_FALSE, Outcome, PolicyError, PolicyId, Scope};
+use ocm_policy_rules::{CONDITION_FALSE, CONDITION_UNKNOWN, Outcome, PolicyError, PolicyId, Scope};
 
 use crate::artifact::{Artifact, Header};
 use crate::background::Replenish;
@@ -292,11 +292,23 @@ impl Policy {
         self.judges(request.operation) && self.loaded.asked.scope.covers(request)
     }
 
-    /// Why it is not asked, conditions included; none: it is. One that is false outweighs others that cannot be evaluated.
+    /// Why it is not asked, conditions included; none: it is. One that is false outweighs others that cannot be evaluated. What a
+    /// condition looks at and is not shown hides no update and no deletion of a cluster from the policy.
     ///
     /// # Errors
-    /// When none is false and one cannot be evaluated, or not before the deadline: the policy answers with that.
+    /// When none is false and one cannot be evaluated, or not before the deadline: the policy answers with that. Also where something
+    /// that a condition looks at is not shown, and the policy may let in the cluster.
     pub fn not_asked(&self, question: &Question, deadline: &Deadline) -> Result<Option<NotAsked>, PolicyError> {
+        self.measured_not_asked(question, deadline, &mut 0)
+    }
+
+    /// The same, and adds the fuel that the conditions use.
+    pub(crate) fn measured_not_asked(
+        &self,
+        question: &Question,
+        deadline: &Deadline,
+        fuel: &mut u64,
+    ) -> Result<Option<NotAsked>, PolicyError> {
         let request = question.request();
         if !self.is_asked_about(request.operation) {
             return Ok(Some(NotAsked::OtherOperations));
@@ -305,7 +317,9 @@ impl Policy {
             return Ok(Some(NotAsked::OtherRequests));
         }
         let Some(conditions) = &self.loaded.asked.conditions else { return Ok(None) };
-        let decision = match &conditions.decide_before(question, deadline).outcome.result {
+        let answered = conditions.decide_before(question, deadline);
+        *fuel = fuel.saturating_add(answered.outcome.fuel);
+        let decision = match &answered.outcome.result {
             Ok(decision) => decision.clone(),
             Err(error @ (PolicyError::DeadlineExceeded | PolicyError::Overloaded(_))) => return Err(error.clone()),
             Err(error) => return Err(PolicyError::Condition(error.to_string())),
@@ -317,6 +331,10 @@ impl Policy {
             decision.reasons.into_iter().partition(|reason| reason.code == CONDITION_FALSE);
         if !unmet.is_empty() {
             return Ok(Some(NotAsked::Conditions(unmet.into_iter().map(|reason| reason.message).collect())));
+        }
+        let is_unknown = !failed.is_empty() && failed.iter().all(|reason| reason.code == CONDITION_UNKNOWN);
+        if is_unknown && matches!(request.operation, Operation::Update | Operation::Delete) {
+            return Ok(None);
         }
         let why = failed.into_iter().next().map(|reason| reason.message);
         Err(PolicyError::Condition(why.unwrap_or_default()))

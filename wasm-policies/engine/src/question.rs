@@ -1,7 +1,7 @@
 //! A request as the policies of one call get it: each its own evidence and, if it asked, the object.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ocm_policy_abi::{Manifest, Map, Operation, Query, Request, Table};
@@ -23,6 +23,8 @@ pub struct Question {
     /// Tables that came with the request: by the name of the query, or by `<policy>/<query>` where two policies name
     /// different queries alike.
     evidence: Map<'static, Table<'static>>,
+    /// Names of queries that policies of this call give to different ones.
+    shared_names: BTreeSet<String>,
     object: Option<Value>,
     previous_object: Option<Value>,
     /// Both objects as JSON.
@@ -58,6 +60,7 @@ impl Question {
             request,
             answers: Vec::new(),
             evidence,
+            shared_names: BTreeSet::new(),
             object,
             previous_object,
             objects: OnceLock::new(),
@@ -89,14 +92,43 @@ impl Question {
         self.answers.push(QueryAnswer { policy: policy.to_owned(), query: query.clone(), answer });
     }
 
-    /// Tables that came with the request, by name.
-    pub(crate) fn own_evidence(&self, policy: &str, query: &Query) -> Option<&Table<'static>> {
+    /// Takes what the policies of a call ask for, by their places: a table that came with the request under a name that several give
+    /// to different queries is none of theirs.
+    pub(crate) fn asked_by<'q>(&mut self, queries: impl IntoIterator<Item = (&'q str, &'q Query)>) {
+        if self.evidence.is_empty() {
+            return;
+        }
+        let mut first: HashMap<&str, (&str, &Query)> = HashMap::new();
+        for (place, query) in queries {
+            let (other, known) = *first.entry(&query.name).or_insert((place, query));
+            // Versions of one policy have one place, and so one name for their tables.
+            if other != place && known != query {
+                self.shared_names.insert(query.name.clone());
+            }
+        }
+    }
+
+    /// The table of a query that came with the request, by name.
+    ///
+    /// # Errors
+    /// When its name may mean the query of another policy.
+    pub(crate) fn own_evidence(&self, policy: &str, query: &Query) -> Option<Result<&Table<'static>, PolicyError>> {
         if self.evidence.is_empty() {
             return None;
         }
         let own = format!("{policy}/{}", query.name);
         let named = |wanted: &str| self.evidence.iter().find(|(name, _)| *name == wanted).map(|(_, table)| table);
-        named(&own).or_else(|| named(&query.name))
+        if let Some(table) = named(&own) {
+            return Some(Ok(table));
+        }
+        let table = named(&query.name)?;
+        Some(match self.shared_names.contains(&query.name) {
+            false => Ok(table),
+            true => Err(PolicyError::Evidence(format!(
+                "policies ask for different things as {:?}: name the table of this one {own:?}",
+                query.name
+            ))),
+        })
     }
 
     /// The request without objects and evidence.
@@ -215,7 +247,8 @@ impl Question {
                 Some(QueryAnswer { answer: Ok(table), .. }) => &**table,
                 Some(QueryAnswer { answer: Err(error), .. }) => return Some(Err(error.clone())),
                 None => match self.own_evidence(&manifest.name, query) {
-                    Some(table) => table,
+                    Some(Ok(table)) => table,
+                    Some(Err(error)) => return Some(Err(error)),
                     // What was asked without it once is asked without it again.
                     None if self.recorded.is_some() => return None,
                     None => return Some(Err(no_table(query))),

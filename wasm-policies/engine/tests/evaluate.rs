@@ -5,12 +5,13 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ocm_policy_abi::{EditGrant, Query, Request, Resource, Row, Table, Verdict};
+use ocm_api::policy::HubPolicySpec;
+use ocm_policy_abi::{EditGrant, Operation, Query, Request, Resource, Row, Table, Verdict};
 use ocm_policy_engine::{
-    Ceiling, Comparison, Deadline, Engine, EvidenceReader, NoEvidence, NotAsked, Operations, Policy, PolicyError,
-    Registry, compile_here, evaluate, may_edit, wanted_edits,
+    Asked, Ceiling, Comparison, Deadline, Engine, EvidenceReader, Final, Limits, NoEvidence, NotAsked, Operations,
+    Policy, PolicyError, Registry, WantedEdits, compile_here, evaluate, may_edit, wanted_edits,
 };
-use ocm_policy_rules::{Answer, Enforcement, Mode, Scope};
+use ocm_policy_rules::{Answer, Enforcement, Mode, Scope, record};
 use serde_json::json;
 use support::{Guest, ask, engine, request};
 
@@ -31,6 +32,7 @@ fn asking(fields: &[&str]) -> Guest {
 }
 
 const ALLOW: &str = r#"{"verdict":"allow"}"#;
+const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"n"}]}"#;
 
 /// Answers as a hub with one cluster, and counts how often it is asked.
 #[derive(Default)]
@@ -96,6 +98,31 @@ fn evidence_that_is_missing_or_of_another_form_is_an_error() {
 }
 
 #[test]
+fn a_table_that_two_policies_may_mean_is_none_of_theirs() {
+    let (engine, registry) = (engine(), Registry::default());
+    install(&registry, "names", placed(&engine, "names", &asking(&["/metadata/name"]), "{}"));
+    install(&registry, "labels", placed(&engine, "labels", &asking(&["/metadata/labels"]), "{}"));
+    let row = Row { namespace: None, name: "c1".into(), values: vec![json!("x")], complete: true };
+    let table = Table { revision: "1".into(), complete: true, rows: vec![row] };
+    let given = |names: &[&str]| {
+        let mut with = request("c");
+        with.evidence = names.iter().map(|name| ((*name).to_owned(), table.clone())).collect();
+        let answer = evaluate(&registry, with, &NoEvidence, &Deadline::NONE).answer;
+        answer.errors.into_iter().map(|problem| (problem.policies, problem.error.to_string())).collect::<Vec<_>>()
+    };
+    let both = given(&["clusters"]);
+    assert_eq!(both.len(), 2);
+    for (policies, why) in &both {
+        assert!(why.contains("different things") && why.contains(&format!("{}/clusters", policies[0])), "{why}");
+    }
+    assert!(matches!(&*given(&["clusters", "names/clusters"]), [(policies, _)] if *policies == ["labels"]));
+    assert_eq!(given(&["labels/clusters", "names/clusters"]), []);
+    // The same query is the same table for both.
+    install(&registry, "labels", placed(&engine, "labels", &asking(&["/metadata/name"]), "{}"));
+    assert_eq!(given(&["clusters"]), []);
+}
+
+#[test]
 fn whoever_judges_objects_is_not_asked_without() {
     let (engine, registry) = (engine(), Registry::default());
     let wants = Guest { manifest: Guest::manifest("p", r#","wantsObject":true"#), ..Guest::answering(ALLOW) };
@@ -158,16 +185,72 @@ fn edits_are_told_whatever_others_say_and_nobody_else_is_asked() {
     let hub = OneCluster::default();
     let wanted = |hub: &OneCluster| wanted_edits(&registry, &request("c"), hub, &Deadline::NONE);
     let may_edit = || may_edit(&registry, &request("c"));
-    assert_eq!((wanted(&hub).len(), hub.asked.load(Ordering::Relaxed)), (0, 0), "it may change nothing");
+    assert_eq!((wanted(&hub), hub.asked.load(Ordering::Relaxed)), (WantedEdits::default(), 0), "it may change nothing");
     assert!(!may_edit());
     install(&registry, "annotates", placed(&engine, "annotates", &annotates, "{}"));
-    assert_eq!((wanted(&hub).len(), hub.asked.load(Ordering::Relaxed)), (1, 1));
+    let found = wanted(&hub);
+    assert_eq!((found.edits.len(), hub.asked.load(Ordering::Relaxed)), (1, 1));
+    assert!(matches!(&*found.fuel, [(place, 1..)] if place == "annotates"), "{:?}", found.fuel);
     assert!(may_edit());
     // What is only recorded changes nothing.
     let audit = Enforcement { mode: Mode::Audit, ..Enforcement::default() };
     let again = registry.begin("annotates").enforcement(audit);
     registry.install(again, Ok(placed(&engine, "annotates", &annotates, "{}")), |_| Ok(())).unwrap();
-    assert!(wanted(&hub).is_empty() && !may_edit());
+    assert!(wanted(&hub) == WantedEdits::default() && !may_edit());
+}
+
+/// What has a policy asked under a condition, of which this is the answer.
+fn under(engine: &Engine, answer: &str) -> Asked {
+    let spec = json!({"module": {"builtin": "p"}, "match": {"conditions": [{"name": "n", "expression": "true"}]}});
+    let scope = Scope::from(&serde_json::from_value::<HubPolicySpec>(spec).expect("it is a policy"));
+    let reasons =
+        r#","reasons":[{"code":"EvidenceIncomplete","description":"d"},{"code":"RuleViolated","description":"d"}]"#;
+    let guest = Guest { manifest: Guest::manifest("cel", reasons), ..Guest::answering(answer) };
+    Asked::of(scope, engine, |settings, ceiling| compile_here(&guest.module(), settings, ceiling)).expect("it loads")
+}
+
+fn placed_under(engine: &Engine, condition: &str) -> Arc<Policy> {
+    let ceiling = Ceiling::default();
+    let operations = r#""operations":["create","update","delete","accept"]"#;
+    let guest = Guest::answering(DENY);
+    let manifest = guest.manifest.replace(r#""operations":["create","update"]"#, operations);
+    let artifact = compile_here(&Guest { manifest, ..guest }.module(), "{}", &ceiling).expect("it compiles");
+    Policy::load_as("p", engine, &artifact, &ceiling, &[], under(engine, condition)).expect("it loads")
+}
+
+#[test]
+fn what_a_condition_is_not_shown_hides_no_change_from_a_policy_and_lets_nobody_in() {
+    let (engine, registry) = (engine(), Registry::default());
+    let unknown = r#"{"verdict":"hold","reasons":[{"code":"EvidenceIncomplete","message":"m"}]}"#;
+    install(&registry, "p", placed_under(&engine, unknown));
+    for (operation, verdict) in [
+        (Operation::Update, Answer::Deny),
+        (Operation::Delete, Answer::Deny),
+        (Operation::Create, Answer::Error),
+        (Operation::Accept, Answer::Error),
+    ] {
+        let asked = Request { operation, ..request("c") };
+        let answer = evaluate(&registry, asked, &NoEvidence, &Deadline::NONE).answer;
+        assert_eq!(answer.verdict, verdict, "{operation:?}: {:?}", answer.errors);
+    }
+}
+
+#[test]
+fn what_conditions_cost_counts_for_their_policy_whether_it_is_asked_or_not() {
+    let (engine, registry) = (engine(), Registry::default());
+    let fuel = |made: &Final| made.fuel().map(|(place, fuel)| (place.to_owned(), fuel)).collect::<Vec<_>>();
+    install(&registry, "p", placed(&engine, "p", &Guest::answering(DENY), "{}"));
+    let plain = ask(&registry, "c").asked()[0].fuel();
+    install(&registry, "p", placed_under(&engine, r#"{"verdict":"allow"}"#));
+    let asked = ask(&registry, "c");
+    let one = &asked.asked()[0];
+    assert_eq!(one.outcome().fuel, plain, "a record is of the decision alone");
+    assert!(one.fuel() > plain && fuel(&asked) == [("p".to_owned(), one.fuel())]);
+    let unmet = r#"{"verdict":"deny","reasons":[{"code":"RuleViolated","message":"n"}]}"#;
+    install(&registry, "p", placed_under(&engine, unmet));
+    let left_alone = ask(&registry, "c");
+    assert_eq!(left_alone.not_asked(), [("p".to_owned(), NotAsked::Conditions(vec!["n".to_owned()]))]);
+    assert!(matches!(&*fuel(&left_alone), [(place, 1..)] if place == "p"));
 }
 
 #[test]
@@ -180,11 +263,14 @@ fn nobody_asked_is_no_opinion_and_records_hold_what_was_given() {
     let records = answer.records();
     let [record] = records.as_slice() else { panic!("{records:?}") };
     assert!(record.is_whole() && record.settings == r#"{ "b" : 1 }"#);
-    assert_eq!((record.policy.name.as_str(), record.limits.host_bytes), ("p", Ceiling::default().usual.host_bytes));
+    assert_eq!(record.policy.name, "p");
+    let Limits { fuel, ticks, memory_bytes, table_elements, host_bytes } = Ceiling::default().usual;
+    let limits = record::Limits { fuel, memory_bytes, millis: ticks, table_elements, host_bytes };
+    assert_eq!(record.limits, limits);
     let asked = answer.asked();
     assert_eq!(asked[0].outcome().result.as_ref().map(|decision| decision.verdict), Ok(Verdict::Allow));
     let mut deletion = request("c");
-    deletion.operation = ocm_policy_abi::Operation::Delete;
+    deletion.operation = Operation::Delete;
     let answer = evaluate(&registry, deletion, &NoEvidence, &Deadline::NONE);
     assert_eq!(answer.not_asked(), [("p".to_owned(), NotAsked::OtherOperations)]);
     assert_eq!(answer.answer.verdict, Answer::NoOpinion);

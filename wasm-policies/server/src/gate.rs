@@ -584,7 +584,7 @@ impl<'d> PolicyLine<'d> {
             verdict: word(&outcome.result),
             reasons: codes(&outcome.result),
             error,
-            fuel: outcome.fuel,
+            fuel: one.fuel(),
             micros: one.micros(),
         }
     }

@@ -68,6 +68,7 @@ pub struct Metrics {
     registry: Registry,
     pub(crate) decisions: Family<OfDecision, Counter>,
     pub(crate) seconds: Family<OfPolicy, Histogram, fn() -> Histogram>,
+    fuel: Family<OfPolicy, Counter>,
     pub(crate) errors: Family<OfError, Counter>,
     pub(crate) reviews: Family<OfReview, Counter>,
     pub(crate) policies: Family<OfModule, Gauge>,
@@ -90,8 +91,8 @@ pub struct Metrics {
     ready_instances: Gauge,
     free_permits: Gauge,
     preparing: Family<OfPolicy, Gauge<f64, AtomicU64>>,
-}
     unserved: Gauge,
+}
 
 impl Default for Metrics {
     fn default() -> Self {
@@ -101,6 +102,7 @@ impl Default for Metrics {
             registry: Registry::default(),
             decisions: Family::default(),
             seconds: Family::new_with_constructor(new),
+            fuel: Family::default(),
             errors: Family::default(),
             reviews: Family::default(),
             policies: Family::default(),
@@ -123,10 +125,15 @@ impl Default for Metrics {
             ready_instances: Gauge::default(),
             free_permits: Gauge::default(),
             preparing: Family::default(),
+            unserved: Gauge::default(),
         };
         registry.register("decisions", "Decisions of policies", metrics.decisions.clone());
-            unserved: Gauge::default(),
         registry.register("decision_duration_seconds", "How long policies took", metrics.seconds.clone());
+        registry.register(
+            "fuel",
+            "Fuel that policies used, with that of their conditions and of what they are asked to change",
+            metrics.fuel.clone(),
+        );
         registry.register("errors", "Decisions that policies failed to make", metrics.errors.clone());
         registry.register(
             "admission_requests",
@@ -209,6 +216,11 @@ impl Default for Metrics {
             "How long making the last instance took of policies that run code of their own for it",
             metrics.preparing.clone(),
         );
+        registry.register(
+            "evidence_not_served",
+            "Kinds of objects that policies ask for and the hub does not serve: policies find none of them",
+            metrics.unserved.clone(),
+        );
         Self { registry, ..metrics }
     }
 }
@@ -216,11 +228,6 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts a review.
     pub(crate) fn count(&self, operation: &'static str, code: u16) {
-        registry.register(
-            "evidence_not_served",
-            "Kinds of objects that policies ask for and the hub does not serve: policies find none of them",
-            metrics.unserved.clone(),
-        );
         self.reviews.get_or_create(&OfReview { operation, code }).inc();
     }
 
@@ -243,6 +250,12 @@ impl Metrics {
                 self.errors.get_or_create(&OfError { policy, error: error.code() }).inc();
             }
         }
+        made.fuel().for_each(|(place, fuel)| self.spend(place, fuel));
+    }
+
+    /// Counts fuel that the policy of a place used.
+    pub(crate) fn spend(&self, place: &str, fuel: u64) {
+        self.fuel.get_or_create(&OfPolicy { policy: place.to_owned() }).inc_by(fuel);
     }
 
     /// Counts what came of a registration that the controller looked at.
@@ -288,6 +301,11 @@ impl Metrics {
         }
     }
 
+    /// Notes of how many kinds that policies ask for the hub serves none.
+    pub(crate) fn unserved(&self, count: usize) {
+        self.unserved.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
     /// Everything in the text format of OpenMetrics.
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -300,8 +318,3 @@ impl Metrics {
 pub(crate) fn word(result: &Result<Decision, PolicyError>) -> &'static str {
     result.as_ref().map_or("error", |decision| decision.verdict.word())
 }
-    /// Notes of how many kinds that policies ask for the hub serves none.
-    pub(crate) fn unserved(&self, count: usize) {
-        self.unserved.set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-

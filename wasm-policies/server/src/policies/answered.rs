@@ -46,7 +46,7 @@ impl Policies {
                 *kept = Counted::of(active);
             }
             let outcome = one.outcome();
-            kept.note(Answer::of(&outcome.result).unwrap_or(Answer::NoOpinion), one.micros(), outcome.fuel);
+            kept.note(Answer::of(&outcome.result).unwrap_or(Answer::NoOpinion), one.micros(), one.fuel());
         }
         counted.retain(|place, _| slots.contains_key(place));
     }

@@ -23,7 +23,9 @@ impl Policies {
             return Vec::new();
         }
         let request = Request { stage: Some(Stage::Mutating), ..request.clone() };
-        wanted_edits(&self.registry, &request, evidence, deadline)
+        let wanted = wanted_edits(&self.registry, &request, evidence, deadline);
+        wanted.fuel.iter().for_each(|(place, fuel)| self.metrics.spend(place, *fuel));
+        wanted.edits
     }
 
     /// Tells questions about one write what policies have set in the cluster at the mutating stage. They say it again, about the
@@ -52,6 +54,10 @@ impl Policies {
             return wanted;
         }
         let Some(before) = put_back(asked, &wanted) else { return Vec::new() };
+        if before.object == asked.object {
+            // The same question has the same answer.
+            return wanted;
+        }
         let made = self.changes(&before, evidence, deadline);
         wanted.into_iter().filter(|edit| made.contains(edit)).collect()
     }
