@@ -283,7 +283,7 @@ impl Job {
                 }
                 let scope = Scope::Names(vec![candidate.name.clone()]);
                 let end = accept::answered_by(self.deadline);
-                let again = accept::look(&self.hub, &scope, &options, end, self.ui.as_ref()).await?;
+                let again = accept::inspect(&self.hub, &scope, &options, end, self.ui.as_ref()).await?;
                 candidate = again.into_iter().next().unwrap_or(candidate);
             }
             decided.push(candidate);
