@@ -59,7 +59,7 @@ pub(super) async fn refuse_unselected(hub: &Cluster, candidates: &mut [Candidate
             candidate.decision = Decision::Refused(Refusal {
                 code: Code::NotSelected,
                 detail: format!(
-                    "it does not match the selector {selector:?} any more: somebody has changed its labels"
+                    "it does not match the selector {selector:?} any more: its labels were changed, or it was removed"
                 ),
                 help: Some(Help::ByName(candidate.name.clone())),
                 is_decided: false,
