@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
-use kube::api::{ListParams, PartialObjectMeta};
+use kube::api::ListParams;
 use kube::runtime::watcher;
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
@@ -184,15 +184,13 @@ where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
     let failure = Failure::new(Reason::NotFound, format!("the hub has no {what} {unknown:?}"));
-    let mut names = BTreeSet::new();
-    for api in apis {
-        let named = |object: PartialObjectMeta<K>| object.metadata.name;
-        // Who may read one object may still not list all: then there is no suggestion.
-        match registry::pages_of_metadata(hub, api, listed(&[], selector), "list names", named).await {
-            Ok(found) => names.extend(found),
-            Err(_) => return failure,
-        }
-    }
+    let names = stream::iter(apis)
+        .map(|api| registry::pages_of_metadata(hub, api, listed(&[], selector), "list names", |one| one.metadata.name))
+        .buffered(registry::FEW)
+        .try_concat()
+        .await;
+    // Who may read one object may still not list all: then there is no suggestion.
+    let Ok(names) = names else { return failure };
     match ocm_core::nearest(unknown, names.iter().map(String::as_str)) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure,
