@@ -749,6 +749,11 @@ fn a_template_asks_for_every_version_that_it_names() {
         assert!(reads(missing).is_err_and(|why| why.contains(missing)), "{missing}");
     }
     assert!(declared("review\0apps/v2\0", template(None), &[]).is_ok(), "it reads no inventory");
+    let clusters = json!({"contract": "ocm:policy@0.1.0", "name": "n", "version": "1.0.0", "operations": ["create"],
+        "kind": "gatekeeper", "evidence": [{"name": "n", "source": {"kind": "clusters"}, "fields": [""]}]});
+    let clusters = [("ocm-policy-manifest", &*clusters.to_string())];
+    let of_clusters = "inventory\0cluster.open-cluster-management.io/v1\0";
+    assert!(declared(of_clusters, None, &clusters).is_ok(), "other sources have versions, too");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Modules of other contracts: what they say of themselves, and whether they can be used at all.
 
-use ocm_policy_abi::{CONTRACT, EvidenceSource, LimitsAsked, Manifest, Operation, ReasonDoc};
+use ocm_policy_abi::{CONTRACT, LimitsAsked, Manifest, Operation, ReasonDoc};
 use ocm_policy_rules::adapt::{self, Settings, kubewarden_manifest};
 use ocm_policy_rules::{PolicyError, check_manifest, read_manifest};
 use wasmparser::{Parser, Payload};
@@ -143,12 +143,8 @@ fn check_host_calls(kind: Kind, manifest: &Manifest) -> Result<(), PolicyError> 
 
 /// A version of a group, such as `networking.k8s.io/v1`, that stands in a template which asks for no objects of it.
 fn unasked<'m>(texts: &Texts<'m>, manifest: &Manifest) -> Option<&'m str> {
-    let asked = |version: &str| {
-        manifest.evidence.iter().any(|query| match &query.source {
-            EvidenceSource::Objects { api_version, .. } => api_version == version,
-            _ => false,
-        })
-    };
+    let asked =
+        |version: &str| manifest.evidence.iter().any(|query| adapt::inventory_version(&query.source) == Some(version));
     texts.all().filter(|text| is_version_of_group(text)).find(|version| !asked(version))
 }
 

@@ -73,6 +73,11 @@ pub fn check_inventory(query: &Query) -> Result<(), PolicyError> {
     }
 }
 
+/// The version under which a Gatekeeper template finds what a source yields in `data.inventory`; none: it finds nothing of it.
+pub fn inventory_version(source: &EvidenceSource) -> Option<&str> {
+    kind_of(source).map(|(version, _)| version)
+}
+
 /// What a Gatekeeper template finds as `data.inventory`: objects by namespace, version, kind and name.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ mod kubewarden;
 mod opa;
 
 pub use difference::diff;
-pub use gatekeeper::{VIOLATION, check_inventory, gatekeeper_input, gatekeeper_result, inventory};
+pub use gatekeeper::{VIOLATION, check_inventory, gatekeeper_input, gatekeeper_result, inventory, inventory_version};
 pub use kubewarden::{
     KUBEWARDEN_CONTRACT, REJECTED, Settings, kubewarden_input, kubewarden_manifest, kubewarden_response,
     kubewarden_settings,
