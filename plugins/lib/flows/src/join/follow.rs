@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ocm_api::Klusterlet;
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
@@ -12,9 +12,9 @@ use ocm_core::kubeconfig::HubAddress;
 use ocm_core::managed::{AgentFacts, ManagedFacts};
 use ocm_core::phase::Phase;
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
-use ocm_kube::Cluster;
 use ocm_kube::triggers::Triggers;
 use ocm_kube::wait::{Check, until_triggered};
+use ocm_kube::{Cluster, access};
 use tokio::time::timeout_at;
 
 use super::moving::Moving;
@@ -74,15 +74,22 @@ impl Follower<'_> {
         let mut triggers = self.triggers();
         let mut told_to_accept = false;
         let mut last: Option<Wait> = None;
+        let mut ahead = None;
         let mut sometimes = started + SOMETIMES;
         loop {
             let is_time = Instant::now() >= sometimes;
             if is_time {
                 sometimes = Instant::now() + SOMETIMES;
             }
+            let clock = self.clock(ahead.is_none() && (last.is_none() || is_time));
+            let observed = async { futures::join!(self.snapshot(is_time), clock) };
             // What has no answer at the deadline is as if the cluster did not answer.
-            let snapshot = timeout_at(deadline.into(), self.snapshot(is_time)).await;
-            let snapshot = snapshot.map_err(|_| Failure::new(Reason::Busy, "a cluster has not answered in time"));
+            let observed = timeout_at(deadline.into(), observed).await;
+            let observed = observed.map_err(|_| Failure::new(Reason::Busy, "a cluster has not answered in time"));
+            let snapshot = observed.map(|(snapshot, clock)| {
+                ahead = ahead.or(clock.map(|hub| hub.duration_since(Timestamp::now())));
+                snapshot
+            });
             let snapshot = snapshot.and_then(|snapshot| match snapshot.managed.trouble() {
                 Some(trouble) => Err(trouble.clone()),
                 None => Ok(snapshot),
@@ -103,7 +110,7 @@ impl Follower<'_> {
             let moves = moves.or(self.settles.then(Former::default));
             let expected = Expected { name: self.name, goal, credential: &self.credential, anew: self.anew, moves };
             let step = match snapshot {
-                Ok(snapshot) => judge(&snapshot, &expected, Timestamp::now()),
+                Ok(snapshot) => judge(&snapshot, &expected, by_hubs_clock(ahead)),
                 Err(failure) if failure.reason.is_transient() => match last.clone() {
                     Some(wait) => Step::Waiting(vec![Wait { because: failure.to_string(), ..wait }]),
                     None => Step::Waiting(vec![Wait {
@@ -278,6 +285,11 @@ impl Follower<'_> {
         managed::triggers(self.managed, &self.survey.names).and(registration::triggers(self.hub, self.name))
     }
 
+    /// What time it is on the hub, where it is `wanted` and the hub tells it.
+    async fn clock(&self, wanted: bool) -> Option<Timestamp> {
+        if wanted { access::clock(self.hub).await.ok() } else { None }
+    }
+
     /// What both clusters show just now.
     async fn snapshot(&self, sometimes: bool) -> Snapshot {
         let names = &self.survey.names;
@@ -312,6 +324,12 @@ impl Follower<'_> {
         let identity = snapshot.managed.identity.as_ref();
         identity.is_ok_and(|identity| identity.agent(self.name, Timestamp::now()).key.is_some())
     }
+}
+
+/// The time by the clock of the hub, which notes when a lease was renewed: `ahead` of this machine's, as far as that is known.
+fn by_hubs_clock(ahead: Option<SignedDuration>) -> Timestamp {
+    let now = Timestamp::now();
+    ahead.and_then(|ahead| now.checked_add(ahead).ok()).unwrap_or(now)
 }
 
 const AGAIN: &str = "what was applied stays: mend it and run the same command again, it goes on from there";
