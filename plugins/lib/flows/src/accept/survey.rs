@@ -18,7 +18,8 @@ use crate::registry::{Registry, Scope, pages_of_metadata};
 /// Looks at every cluster of the scope and decides, without changing anything.
 ///
 /// With [`Scope::All`] only clusters that wait for acceptance are looked at. How the clusters were chosen at first is
-/// for the caller to say, in the options; a selector of the scope is noted in those of each candidate, and holds until it is let in.
+/// for the caller to say, in the options; a selector of the scope is noted in those of each candidate, and holds until it
+/// is let in.
 ///
 /// # Errors
 /// When the hub cannot be read.

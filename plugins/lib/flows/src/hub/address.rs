@@ -233,8 +233,8 @@ fn authority(map: Option<ConfigMap>) -> Vec<Vec<u8>> {
     pem.and_then(|pem| certificate::from_pem(pem.as_bytes()).ok()).unwrap_or_default()
 }
 
-/// Where the API servers of a cluster answer in its own network, each as its IP address and port: what they keep themselves in the
-/// slice of their Service `kubernetes`. Nothing where that may not be read.
+/// Where the API servers of a cluster answer in its own network, each as its IP address and port: what they keep themselves in
+/// the slice of their Service `kubernetes`. Nothing where that may not be read.
 ///
 /// # Errors
 /// When the cluster cannot be asked.

@@ -170,8 +170,8 @@ impl HubSession {
         Ok(())
     }
 
-    /// Checks that the hub still knows a cluster that has joined it, and says how it stands there. `issued` is when the certificate
-    /// of its agent was issued, if it holds one.
+    /// Checks that the hub still knows a cluster that has joined it, and says how it stands there. `issued` is when the
+    /// certificate of its agent was issued, if it holds one.
     ///
     /// # Errors
     /// A refusal that says which side forgot the other, or that the hub's managed cluster is a later one of the same name.
@@ -189,7 +189,7 @@ impl HubSession {
         match standing.phase {
             Phase::Detaching => Err(detaching(name, standing.message)),
             Phase::Denied => Err(denied(name)),
-            // Where an agent has joined, the hub hears from one: in what it has registered since, the certificate lets ours in as well.
+            // Where an agent has joined, the hub hears from one; it may be ours, which is let in again with its certificate.
             phase @ (Phase::Pending | Phase::Accepted) => match issued.zip(registered) {
                 Some((issued, registered)) if is_of_earlier(issued, registered) => {
                     Err(registered_anew(name, label, &self.address.server, registered))
@@ -287,12 +287,12 @@ pub(super) fn log_rights(survey: &Survey) -> [Right; 2] {
 /// The agent has a certificate of a managed cluster that the hub has no more, and another one has its name.
 fn registered_anew(name: &str, label: &str, server: &str, registered: Timestamp) -> Failure {
     Failure::refused(format!(
-        "{label} has joined the hub at {server} as {name:?}, but that managed cluster was removed there and registered anew since; \
-         nothing was changed"
+        "{label} has joined the hub at {server} as {name:?}, but that managed cluster was removed there and registered anew \
+         since; nothing was changed"
     ))
     .because(format!(
-        "the hub has managed cluster {name:?} since {registered}, and the certificate that the agent holds is older: somebody else \
-         may have got the name"
+        "the hub has managed cluster {name:?} since {registered}, and the certificate that the agent holds is older: somebody \
+         else may have got the name"
     ))
     .hint(Remedy::SeeRequests(name.to_owned()))
     .hint(Remedy::UnjoinAlone(name.to_owned()))

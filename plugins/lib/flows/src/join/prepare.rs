@@ -26,7 +26,7 @@ use super::survey::Survey;
 use super::{fallback, hosted, on_hub, preflight, reach, registered, survey, tidy};
 use crate::observe::managed as observe;
 
-/// Finds out, and plans, what a join comes to. Whoever asks for it has checked the cluster's name, before anything was connected to.
+/// Finds out, and plans, what a join comes to. Whoever asks for it has checked the cluster's name before.
 ///
 /// # Errors
 /// What the hub, the cluster or a rule refuses; missing rights; the failure of a request.

@@ -75,8 +75,8 @@ pub async fn are_one(one: &Cluster, other: &Cluster) -> bool {
     one.is_some() && one == other
 }
 
-/// Whether a cluster publishes this address as its own, and its own CA vouches for whoever answers there. Another cluster may have
-/// the same address in a network of its own, and several may have one CA. With the rights of a token no cluster tells its UID.
+/// Whether a cluster publishes this address as its own, and its own CA vouches for whoever answers there. Another cluster may
+/// have the same address in a network of its own, and several may have one CA. With the rights of a token no cluster tells its UID.
 async fn is_own(cluster: &Cluster, server: &str, vouches: impl AsyncFn(&Endpoint, &[Vec<u8>]) -> bool) -> bool {
     let Ok(endpoint) = Endpoint::parse(server, None) else { return false };
     let (info, servers, ca) = futures::join!(hub::cluster_info(cluster), hub::servers(cluster), hub::root_ca(cluster));
