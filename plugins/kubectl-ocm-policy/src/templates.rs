@@ -53,6 +53,7 @@ const RUST: &[Template] = files![
     "rules/src/csr/field.rs" = "../plugins/lib/rules/src/csr/field.rs",
     "rules/src/csr/mod.rs" = "../plugins/lib/rules/src/csr/mod.rs",
     "rules/src/csr/rules.rs" = "../plugins/lib/rules/src/csr/rules.rs",
+    "rules/src/csr/violations.rs" = "../plugins/lib/rules/src/csr/violations.rs",
     "rules/src/csr/samples.rs" = "../plugins/lib/rules/src/csr/samples.rs",
     "rules/src/glob.rs" = "../plugins/lib/rules/src/glob.rs",
     "rules/src/identity.rs" = "../plugins/lib/rules/src/identity.rs",

@@ -14,6 +14,9 @@ pub(crate) enum Failed {
     /// Nobody knows what became of it.
     #[error("the hub has not answered in time")]
     Late,
+    /// The hub has it, and what this process watches does not show it yet.
+    #[error("what was written has not been seen in time")]
+    Unseen,
     /// The hub said no.
     #[error("the hub refused it: {0}")]
     Refused(String),

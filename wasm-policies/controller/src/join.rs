@@ -79,13 +79,15 @@ impl Joins {
                     Failed::NotLeading => "NotLeading",
                     Failed::Changed => "Changed",
                     Failed::Late => "Late",
+                    Failed::Unseen => "Unseen",
                     Failed::Refused(_) | Failed::Forbidden(_) | Failed::Invalid(_) => "Refused",
                 });
                 match failed {
                     Failed::Refused(why) | Failed::Forbidden(why) | Failed::Invalid(why) => {
                         self.refused(name, &why).await
                     }
-                    Failed::Late => self.log.late(name, &failed.to_string()),
+                    Failed::Late => self.log.undone(name, "Late", &failed.to_string()),
+                    Failed::Unseen => self.log.undone(name, "Unseen", &failed.to_string()),
                     Failed::NotLeading | Failed::Changed => {}
                 }
                 Next::Again
@@ -367,7 +369,7 @@ impl Joins {
     /// wait for it.
     async fn until_seen(&self, seen: &[(EvidenceSource, u64)]) -> Result<(), Failed> {
         let arrived = tokio::time::timeout(ARRIVES, self.shown(seen)).await;
-        arrived.unwrap_or(Err(Failed::Late))
+        arrived.unwrap_or(Err(Failed::Unseen))
     }
 
     async fn shown(&self, seen: &[(EvidenceSource, u64)]) -> Result<(), Failed> {

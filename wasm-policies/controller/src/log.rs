@@ -18,12 +18,8 @@ impl Log {
         self.undone(cluster, "Refused", why);
     }
 
-    /// The hub did not answer in time, so nobody knows what became of it.
-    pub(crate) fn late(&self, cluster: &str, why: &str) {
-        self.undone(cluster, "Late", why);
-    }
-
-    fn undone(&self, cluster: &str, outcome: &str, why: &str) {
+    /// What came to no end, by a word for its outcome.
+    pub(crate) fn undone(&self, cluster: &str, outcome: &str, why: &str) {
         let line = json!({
             "time": Timestamp::now().to_string(),
             "operation": "join",

@@ -84,6 +84,10 @@ pub(crate) fn examine(
     Ok(manifest)
 }
 
+/// Members of our requests that reviews of Kubernetes do not have. `resource` and `object` are members of both.
+const OURS: [&str; 10] =
+    ["attempt", "cluster", "creator", "csr", "evidence", "now", "previous", "requester", "setByPolicies", "stage"];
+
 /// Refuses Rego that reads what it would not be given: its rules would be silent, and silence denies nothing.
 ///
 /// Compiled Rego keeps every name that stands in its sources as a text of its own, so a template that reads
@@ -115,12 +119,8 @@ pub(crate) fn check_inputs(module: &[u8], kind: Kind, declared: bool, manifest: 
         Kind::Opa if !declared && texts.hold("violation") && texts.hold("review") && texts.hold("parameters") => {
             Err(PolicyError::UndeclaredKind)
         }
-        // `resource` is a member of both.
-        Kind::Opa
-            if !declared
-                && texts.hold("request")
-                && !["cluster", "csr", "requester"].iter().any(|word| texts.hold(word)) =>
-        {
+        // An operation of ours has the name of what reviews hold.
+        Kind::Opa if !declared && texts.hold("request") && !OURS.iter().any(|word| texts.hold(word)) => {
             Err(PolicyError::UndeclaredKind)
         }
         _ => Ok(()),
