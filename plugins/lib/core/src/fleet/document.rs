@@ -231,7 +231,7 @@ mod tests {
         let said: Vec<String> = fleet(text).unwrap_err().iter().map(ToString::to_string).collect();
         let expected = [
             "line 5: clusters[0].name: \"C_1\" cannot be the name of a managed cluster",
-            "line 7: clusters[2].name: \"kube-system\" cannot be the name of a managed cluster: the hub keeps what",
+            "line 7: clusters[2].name: \"kube-system\" cannot be the name of a managed cluster: the hub or Kubernetes uses",
             "line 8: clusters[3].name: there are two clusters \"c2\"",
             "line 9: clusters[4].context: nothing says which cluster it is",
         ];
