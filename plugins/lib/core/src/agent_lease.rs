@@ -23,6 +23,11 @@ pub fn written(lease: &Lease) -> Option<Timestamp> {
     entries.filter(renews).filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
 }
 
+/// When somebody has renewed a lease last: by the hub's clock where the lease tells, else by the clock of who did.
+pub fn last_renewal(lease: &Lease) -> Option<Timestamp> {
+    renewed(lease).map(|renewed| written(lease).unwrap_or(renewed))
+}
+
 /// When a hub last heard from an agent: by the hub's clock where the lease tells, else by the agent's. None: nobody has renewed
 /// the lease, or the hub has made it itself, as it does when it accepts a cluster (upstream: `leaseController`).
 pub fn heard(cluster: &ManagedCluster, renewed: Option<Timestamp>, written: Option<Timestamp>) -> Option<Timestamp> {
@@ -77,12 +82,18 @@ mod tests {
         }))
         .unwrap();
         assert_eq!((renewed(&lease), written(&lease)), (Some(at(10)), Some(at(300))));
+        assert_eq!(last_renewal(&lease), Some(at(300)));
         let joined = cluster("True", None);
         assert_eq!(heard(&joined, renewed(&lease), written(&lease)), Some(at(300)));
         assert_eq!(heard(&joined, renewed(&lease), None), Some(at(10)));
         assert_eq!(heard(&joined, None, written(&lease)), None, "nobody has renewed it");
         assert_eq!(heard(&cluster("False", None), renewed(&lease), written(&lease)), None, "the hub has made it");
         assert_eq!((renewed(&Lease::default()), written(&Lease::default())), (None, None));
+        let by_agent: Lease =
+            serde_json::from_value(json!({"spec": {"renewTime": "1970-01-01T00:00:10.000000Z"}})).unwrap();
+        assert_eq!(last_renewal(&by_agent), Some(at(10)));
+        let never = Lease { spec: None, ..lease };
+        assert_eq!(last_renewal(&never), None, "it was taken away again");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use kube::Api;
 use kube::api::{ListParams, WatchParams};
 use ocm_api::names::{hub as names, labels};
 use ocm_api::{ManagedCluster, ManagedClusterAddOn, Manifest, ManifestWork};
-use ocm_core::agent_lease::renewed;
+use ocm_core::agent_lease::last_renewal;
 use ocm_core::join::lease;
 use ocm_core::leave::hub::{Agent, Kind, Remaining, hold_up, may_leave, next};
 use ocm_core::leave::{klusterlet, row, space};
@@ -154,12 +154,12 @@ pub async fn inspect(hub: &Cluster, name: &str) -> Result<Held, Failure> {
     })
 }
 
-/// When the agent of a cluster has renewed its lease last.
+/// When the agent of a cluster has renewed its lease last, by the hub's clock where the lease tells: clocks differ.
 pub(crate) async fn last_heard(hub: &Cluster, name: &str) -> Result<Option<Timestamp>, Failure> {
     let leases: Api<Lease> = Api::namespaced(hub.client.clone(), name);
     let found = leases.get_opt(names::MANAGED_CLUSTER_LEASE).await;
     let found = found.map_err(|error| hub.explain("read the lease of the agent", error))?;
-    Ok(found.as_ref().and_then(renewed))
+    Ok(found.as_ref().and_then(last_renewal))
 }
 
 async fn remaining(hub: &Cluster, name: &str) -> Result<Vec<Remaining>, Failure> {
@@ -452,4 +452,44 @@ async fn drop_lease(hub: &Cluster, name: &str, dry_run: DryRun, each: &dyn Fn(&A
         each(&remove::known(hub, &manifest, &uid, Dependents::Usual, dry_run).await?);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::ToSpan as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::accept::test_hub::hub;
+
+    #[tokio::test]
+    async fn an_agent_is_judged_by_the_hubs_clock() {
+        let now = Timestamp::now();
+        let long_ago = now - 10.minutes();
+        for (renewed, written, is_heard) in [(long_ago, now, true), (now, long_ago, false)] {
+            let (hub, _) = hub(move |asked| match asked.line.split_once(' ') {
+                Some(("GET", path)) if path.contains("/leases/") => (200, lease(renewed, written)),
+                Some(("GET", path)) if path.contains("/managedclusters/") => (200, joined()),
+                Some(("GET", path)) if path.contains("/namespaces/c1?") || path.ends_with("/namespaces/c1") => (
+                    404,
+                    json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": "no"}),
+                ),
+                Some(("POST", _)) => (201, json!({"metadata": {"creationTimestamp": now.to_string()}})),
+                _ => (200, json!({"metadata": {}, "items": []})),
+            });
+            let held = inspect(&hub, "c1").await.unwrap();
+            assert_eq!(held.agent == Agent::Heard, is_heard, "{:?}", held.agent);
+        }
+    }
+
+    fn joined() -> Value {
+        json!({"metadata": {"name": "c1"}, "status": {"conditions": [{"type": "ManagedClusterJoined", "status": "True",
+            "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})
+    }
+
+    fn lease(renewed: Timestamp, written: Timestamp) -> Value {
+        json!({"metadata": {"name": names::MANAGED_CLUSTER_LEASE, "managedFields": [
+                {"time": written, "fieldsV1": {"f:spec": {"f:renewTime": {}}}}]},
+            "spec": {"renewTime": renewed}})
+    }
 }

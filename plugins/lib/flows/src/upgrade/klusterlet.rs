@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, WatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::names::{hub as names, namespaces, operators};
-use ocm_core::agent_lease::{is_recent, renewed};
+use ocm_core::agent_lease::{is_recent, last_renewal, renewed};
 use ocm_core::images::Source;
 use ocm_core::leave::klusterlet::{Known, choose};
 use ocm_core::leave::some;
@@ -305,11 +305,11 @@ async fn reported(
     let lease = async || {
         let found = leases.get_opt(names::MANAGED_CLUSTER_LEASE).await;
         let found = found.map_err(|error| hub.explain(format_args!("read the lease of {name:?}"), error))?;
-        Ok::<_, Failure>(found.as_ref().and_then(renewed))
+        Ok::<_, Failure>(found.unwrap_or_default())
     };
     let cluster = registration::cluster(hub, name).await?;
     let cluster = cluster.filter(|cluster| cluster.spec.hub_accepts_client == Some(true));
-    let (Some(cluster), Some(before)) = (cluster, lease().await?) else {
+    let (Some(cluster), Some(before)) = (cluster, renewed(&lease().await?)) else {
         narrator.tell(Event::note(format!("the hub ({}) has not heard of the agent of {name:?} before", hub.label())));
         return Ok(());
     };
@@ -319,8 +319,10 @@ async fn reported(
     let doing = format!("waiting for the agent of {name} to report to the hub");
     let triggers = Triggers::default().of(leases.clone(), named(names::MANAGED_CLUSTER_LEASE));
     until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
-        let has_reported =
-            lease().await?.is_some_and(|now| now > before || (!changed && is_recent(&cluster, now, began)));
+        let lease = lease().await?;
+        let has_renewed = renewed(&lease).is_some_and(|now| now > before);
+        let is_heard = || last_renewal(&lease).is_some_and(|heard| is_recent(&cluster, heard, began));
+        let has_reported = has_renewed || (!changed && is_heard());
         Ok(match has_reported {
             true => Check::Ready(()),
             false => Check::NotYet(format!("its lease was not renewed {since}")),
@@ -328,4 +330,37 @@ async fn reported(
     })
     .await
     .map_err(|failure| failure.hint(Remedy::FindCause))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{Timestamp, ToSpan as _};
+    use ocm_core::Silent;
+    use serde_json::json;
+
+    use super::*;
+    use crate::accept::test_hub::hub;
+
+    #[tokio::test]
+    async fn what_an_agent_reports_of_late_is_judged_by_the_hubs_clock() {
+        let now = Timestamp::now();
+        let long_ago = now - 10.minutes();
+        for (renewed, written, is_heard) in [(long_ago, now, true), (now, long_ago, false)] {
+            let (hub, _) = hub(move |asked| match asked.line.split_once(' ') {
+                Some(("GET", path)) if path.contains("/leases/") => {
+                    let fields = json!({"f:spec": {"f:renewTime": {}}});
+                    let metadata = json!({"name": "l", "managedFields": [{"time": written, "fieldsV1": fields}]});
+                    (200, json!({"metadata": metadata, "spec": {"renewTime": renewed}}))
+                }
+                Some(("GET", path)) if path.contains("/managedclusters/") => {
+                    (200, json!({"metadata": {"name": "c1"}, "spec": {"hubAcceptsClient": true}}))
+                }
+                Some(("POST", _)) => (201, json!({"metadata": {"creationTimestamp": now.to_string()}})),
+                _ => (200, json!({"metadata": {}, "items": []})),
+            });
+            let deadline = Instant::now() + Duration::from_secs(2);
+            let waited = reported(&hub, "c1", false, deadline, &Silent).await;
+            assert_eq!(waited.map_err(|failure| failure.reason), if is_heard { Ok(()) } else { Err(Reason::TimedOut) });
+        }
+    }
 }
