@@ -81,13 +81,13 @@ impl Follower<'_> {
             if is_time {
                 sometimes = Instant::now() + SOMETIMES;
             }
-            let clock = self.clock(ahead.is_none() && (last.is_none() || is_time));
-            let observed = async { futures::join!(self.snapshot(is_time), clock) };
+            let measured = self.ahead(ahead.is_none() && (last.is_none() || is_time));
+            let observed = async { futures::join!(self.snapshot(is_time), measured) };
             // What has no answer at the deadline is as if the cluster did not answer.
             let observed = timeout_at(deadline.into(), observed).await;
             let observed = observed.map_err(|_| Failure::new(Reason::Busy, "a cluster has not answered in time"));
-            let snapshot = observed.map(|(snapshot, clock)| {
-                ahead = ahead.or(clock.map(|hub| hub.duration_since(Timestamp::now())));
+            let snapshot = observed.map(|(snapshot, measured)| {
+                ahead = ahead.or(measured);
                 snapshot
             });
             let snapshot = snapshot.and_then(|snapshot| match snapshot.managed.trouble() {
@@ -285,9 +285,14 @@ impl Follower<'_> {
         managed::triggers(self.managed, &self.survey.names).and(registration::triggers(self.hub, self.name))
     }
 
-    /// What time it is on the hub, where it is `wanted` and the hub tells it.
-    async fn clock(&self, wanted: bool) -> Option<Timestamp> {
-        if wanted { access::clock(self.hub).await.ok() } else { None }
+    /// How far the hub's clock is ahead of this machine's, where it is `wanted` and the hub tells the time.
+    async fn ahead(&self, wanted: bool) -> Option<SignedDuration> {
+        if !wanted {
+            return None;
+        }
+        let hub = access::clock(self.hub).await.ok()?;
+        // As soon as the hub has answered: what is read beside it takes its time.
+        Some(hub.duration_since(Timestamp::now()))
     }
 
     /// What both clusters show just now.
