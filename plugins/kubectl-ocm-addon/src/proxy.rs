@@ -34,10 +34,17 @@ pub(crate) async fn run(args: ProxyConfigArgs, connection: &Connection, ui: Arc<
     let wait = wait.limit()?;
     let view = PlanView::new(ui.clone(), &plan_args, output)?.with_namespaces();
     let https = https_proxy.map(|url| proxy("--https-proxy", &url)).transpose()?;
+    let ca = match proxy_ca_file {
+        Some(path) => {
+            let https = https.clone();
+            Some(files::beside(move || certificates(&path, https.as_ref())).await?)
+        }
+        None => None,
+    };
     let mut options = ProxyOptions {
         http: http_proxy.map(|url| proxy("--http-proxy", &url)).transpose()?,
         no_proxy: no_proxy.map(no_proxy_list).transpose()?,
-        ca: proxy_ca_file.map(|path| certificates(&path, https.as_ref())).transpose()?,
+        ca,
         https,
         services: Vec::new(),
     };

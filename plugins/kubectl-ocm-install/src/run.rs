@@ -211,13 +211,14 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
     let timeout = options::timeout(&timeout)?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
     let images: BTreeMap<Component, String> = images.iter().map(|pair| image(pair)).collect::<Result<_, _>>()?;
+    // An image that was typed says its digest itself.
+    let needed = Component::ALL.into_iter().filter(|component| !images.contains_key(component));
     let options = Options {
-        bundle: image_files.bundle(bundle_version.as_deref())?,
+        bundle: image_files.bundle(bundle_version.as_deref()).await?,
         registry: registry.as_deref().map(options::registry).transpose()?,
-        // An image that was typed says its digest itself.
-        digests: image_files.digests(Component::ALL.into_iter().filter(|component| !images.contains_key(component)))?,
+        digests: image_files.digests(needed).await?,
         images,
-        values: values.read(Kind::ClusterManager)?,
+        values: values.read(Kind::ClusterManager).await?,
         pull_credentials: image_pull_credential_file.as_deref().map(options::pull_credentials).transpose()?,
         feature_gates: options::feature_gates(&feature_gates, "a hub", GATES)?,
         registration_drivers: (!registration_drivers.is_empty()).then(|| drivers(&registration_drivers)),

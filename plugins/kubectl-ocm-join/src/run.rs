@@ -96,15 +96,15 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         hub_arn: hub_cluster_arn,
         managed_arn: managed_cluster_arn,
     };
-    let values = values.read(Kind::Klusterlet)?;
+    let values = values.read(Kind::Klusterlet).await?;
     let driver::Registration { driver, grpc, roles } = typed.check()?.or(&values)?;
     let by_aws = driver.as_ref().is_some_and(|driver| driver.auth_type == RegistrationAuthType::AwsIrsa);
     let settings = Settings {
         name,
         mode: mode_of(mode, singleton)?.or_else(|| values.mode()),
-        bundle: image_files.bundle(bundle_version.as_deref())?,
+        bundle: image_files.bundle(bundle_version.as_deref()).await?,
         registry: registry.as_deref().map(options::registry).transpose()?,
-        digests: image_files.digests(Component::AGENT)?,
+        digests: image_files.digests(Component::AGENT).await?,
         values,
         pull_credentials: image_pull_credential_file.as_deref().map(options::pull_credentials).transpose()?,
         create_namespace,

@@ -23,9 +23,9 @@ pub(crate) async fn run(arguments: UpgradeArgs, ui: Arc<Ui>) -> Result<Exit, Fai
 }
 
 /// From where the images are taken.
-fn source(registry: Option<&str>, images: &ImageArgs, needed: &[Component]) -> Result<Source, Failure> {
+async fn source(registry: Option<&str>, images: &ImageArgs, needed: &[Component]) -> Result<Source, Failure> {
     let registry = registry.map(options::registry).transpose()?;
-    Ok(Source { registry, digests: images.digests(needed.iter().copied())? })
+    Ok(Source { registry, digests: images.digests(needed.iter().copied()).await? })
 }
 
 async fn hub_command(arguments: HubUpgradeArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -40,8 +40,8 @@ async fn hub_command(arguments: HubUpgradeArgs, client: ClientArgs, ui: Arc<Ui>)
         output: OutputArgs { output },
     } = arguments;
     let limit = options::timeout(&limit)?;
-    let bundle = images.bundle(bundle_version.as_deref())?.unwrap_or_default();
-    let source = source(registry.as_deref(), &images, &Component::ALL)?;
+    let bundle = images.bundle(bundle_version.as_deref()).await?.unwrap_or_default();
+    let source = source(registry.as_deref(), &images, &Component::ALL).await?;
     let target = Target { bundle, downgrade: allow_downgrade };
     let view = PlanView::new(ui.clone(), &plan, output)?;
     let way = Way::hub(client.words(), source.registry.is_some());
@@ -80,8 +80,8 @@ async fn klusterlet_command(
     let request = KlusterletRequest {
         cluster: name,
         klusterlet,
-        bundle: images.bundle(bundle_version.as_deref())?,
-        source: source(registry.as_deref(), &images, &Component::AGENT)?,
+        bundle: images.bundle(bundle_version.as_deref()).await?,
+        source: source(registry.as_deref(), &images, &Component::AGENT).await?,
         downgrade: allow_downgrade,
         mode,
         wait: (wait || !contexts.is_empty()).then_some(limit),

@@ -25,9 +25,9 @@ impl ValuesArgs {
     ///
     /// # Errors
     /// A usage failure that names the first field which cannot be.
-    pub fn read(&self, kind: Kind) -> Result<Values, Failure> {
+    pub async fn read(&self, kind: Kind) -> Result<Values, Failure> {
         let Self { values: Some(path) } = self else { return Ok(Values::default()) };
-        Values::read(value(path, "--values")?, kind).map_err(|error| {
+        Values::read(value(path, "--values").await?, kind).map_err(|error| {
             let failure =
                 Failure::usage(format!("{}, the file of --values, cannot be used", path.display())).because(&error);
             match error.why {
@@ -45,22 +45,22 @@ impl ValuesArgs {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Values, Failure> {
+    async fn read(text: &str) -> Result<Values, Failure> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("values.yaml");
         std::fs::write(&path, text).unwrap();
-        ValuesArgs { values: Some(path) }.read(Kind::Klusterlet)
+        ValuesArgs { values: Some(path) }.read(Kind::Klusterlet).await
     }
 
-    #[test]
-    fn what_cannot_be_is_told_with_its_path() {
-        assert!(read("priorityClassName: agents").is_ok());
-        let unknown = read("registrationConfiguration: {featureGate: []}").unwrap_err();
+    #[tokio::test]
+    async fn what_cannot_be_is_told_with_its_path() {
+        assert!(read("priorityClassName: agents").await.is_ok());
+        let unknown = read("registrationConfiguration: {featureGate: []}").await.unwrap_err();
         let told = "--values, cannot be used: registrationConfiguration.featureGate: there is no such field";
         assert!(unknown.to_string().ends_with(told), "{unknown}");
         assert_eq!(unknown.hints, ["did you mean featureGates?"]);
-        let whole = read("kind: Klusterlet\nspec: {}").unwrap_err();
+        let whole = read("kind: Klusterlet\nspec: {}").await.unwrap_err();
         assert_eq!(whole.hints, ["give what stands below spec, and nothing else"]);
-        assert!(ValuesArgs::default().read(Kind::ClusterManager).unwrap().is_empty());
+        assert!(ValuesArgs::default().read(Kind::ClusterManager).await.unwrap().is_empty());
     }
 }

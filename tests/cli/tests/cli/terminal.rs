@@ -42,6 +42,10 @@ fn ctrl_c_ends_the_command_while_it_reads_stdin() {
     for words in [
         token.to_vec(),
         vec!["join", "--filename", "-"],
+        vec!["join", "c1", "--image-digests", "-"],
+        vec!["install", "hub", "--values", "-"],
+        vec!["upgrade", "hub", "--bundle-version-overrides", "-"],
+        vec!["addon", "proxy-config", "a", "--clusters", "c1", "--proxy-ca-file", "-"],
         vec!["tls-check", "-"],
         vec!["troubleshoot", "--from", "-"],
         of(&["policy", "apply"]),
