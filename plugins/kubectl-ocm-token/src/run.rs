@@ -45,6 +45,10 @@ fn shape(args: LineArgs, unverified: bool) -> Result<Shape, Failure> {
     let LineArgs { hub_apiserver, force_internal_endpoint_lookup, ca_file, format, token_only, output_file, output } =
         args;
     let ca = match ca_file {
+        // Nobody would verify the hub that is connected to, and so nothing would say that the CA is that of the hub.
+        Some(_) if unverified => {
+            return Err(Failure::usage("--ca-file and --insecure-skip-tls-verify exclude each other"));
+        }
         Some(path) => {
             let unusable =
                 |error: &dyn std::fmt::Display| Failure::usage(format!("--ca-file {}", path.display())).because(error);

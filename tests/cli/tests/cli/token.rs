@@ -80,6 +80,23 @@ fn one_word_that_is_no_identifier_leaves_every_token_alone() {
 }
 
 #[test]
+fn a_ca_beside_the_word_that_nobody_verifies_the_hub_is_refused_before_anything_is_sent() {
+    let server = hub(|_| None);
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let unverified = "--insecure-skip-tls-verify";
+    for words in [
+        &["token", "create", "--ca-file=hub.crt", unverified][..],
+        &["token", unverified, "create", "--ca-file=hub.crt"],
+        &["token", "show", "abc123", "--ca-file=hub.crt", unverified],
+    ] {
+        let run = cli.run(words);
+        let sentence = "error: --ca-file and --insecure-skip-tls-verify exclude each other\n";
+        assert!(run.exit == 2 && run.stderr.starts_with(sentence), "{run}");
+    }
+    assert!(server.lines().is_empty(), "{:?}", server.lines());
+}
+
+#[test]
 fn who_breaks_off_is_told_what_was_revoked() {
     let server = hub(|line| (line.starts_with("GET ") && line.contains("def456")).then(|| Reply::Stall(String::new())));
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));

@@ -59,7 +59,7 @@ pub async fn address(
     narrator: &dyn Narrator,
 ) -> Result<FoundAddress, Failure> {
     // With a CA that was given, whoever connects verifies the hub with that; what is sent to one that is not, anybody may hear.
-    if hub.insecure && (options.ca.is_empty() || !options.unverified) {
+    if hub.insecure {
         let sentence = format!("{} is not verified: its kubeconfig says insecure-skip-tls-verify", hub.label());
         if !options.unverified {
             return Err(Failure::new(Reason::Tls, format!("{sentence}; nothing was changed"))
@@ -282,6 +282,7 @@ mod tests {
 
     use super::*;
     use crate::accept::test_hub::hub_at;
+    use crate::heard::Heard;
 
     #[tokio::test]
     async fn a_hub_that_nobody_verifies_is_refused_also_where_a_ca_is_given_of_its_address() {
@@ -291,6 +292,15 @@ mod tests {
         let refused = address(&hub, &options, &ocm_core::Silent).await.unwrap_err();
         assert_eq!(refused.reason, Reason::Tls);
         assert!(refused.message.contains("is not verified: its kubeconfig says insecure-skip-tls-verify"), "{refused}");
+        let heard = Heard::default();
+        let server = Some(hub.server.clone());
+        let unusable = address(&hub, &AddressOptions { server, unverified: true, ..options }, &heard).await;
+        assert_eq!(unusable.unwrap_err().reason, Reason::Usage);
+        let heard = heard.0.lock().unwrap();
+        assert!(
+            matches!(&heard[..], [Event::Warning(told)] if told.contains("put another hub in its place")),
+            "{heard:?}"
+        );
     }
 
     #[test]
