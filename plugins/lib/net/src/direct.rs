@@ -54,6 +54,8 @@ fn behind<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e io::Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::net::TcpListener;
 
     use super::*;
@@ -72,6 +74,16 @@ mod tests {
         assert!(matches!(&refused, ConnectError::Refused(cause) if cause.contains("os error")), "{refused:?}");
         assert!(matches!(dial(Vec::new()).await, Err(ConnectError::Failed(_))));
         assert_eq!(direct("127.0.0.1", open.port()).await.unwrap().peer_addr().unwrap(), open);
+    }
+
+    #[tokio::test]
+    async fn an_address_of_the_other_kind_is_tried_beside_one_that_does_not_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let open = listener.local_addr().unwrap();
+        // RFC 6666: whoever routes it drops what is sent there. Where there is no IPv6, there is no route.
+        let silent = SocketAddr::from(([0x100, 0, 0, 0, 0, 0, 0, 1], open.port()));
+        let opened = tokio::time::timeout(Duration::from_secs(2), dial(vec![silent, open])).await.unwrap();
+        assert_eq!(opened.unwrap().peer_addr().unwrap(), open);
     }
 
     #[tokio::test]
