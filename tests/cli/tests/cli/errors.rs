@@ -136,6 +136,18 @@ fn a_name_beside_a_fleet_file_is_told_with_what_to_type_instead() {
 }
 
 #[test]
+fn what_is_of_one_cluster_cannot_be_typed_beside_a_fleet_file() {
+    for (flag, beside, why) in [
+        ("--diff", &[][..], "a diff is of one cluster"),
+        ("--show-secrets", &["--render"], "the manifests of a fleet file leave Secrets out"),
+    ] {
+        let run = Cli::new().run([&["join", "--filename", "fleet.yaml", flag][..], beside].concat());
+        let sentence = format!("error: {flag} and --filename cannot be typed together: {why}\n");
+        assert!(run.exit == 2 && run.stderr.starts_with(&sentence), "{run}");
+    }
+}
+
+#[test]
 fn a_name_that_no_cluster_can_register_as_is_refused_before_anything_is_connected_to() {
     let cli = Cli::with_kubeconfig(&kubeconfig(&closed(), &["hub", "c1"]));
     for name in ["C_1", "kube-system"] {
