@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ocm_policy_abi::{EditGrant, Manifest, Operation, Request, Verdict};
 use ocm_policy_rules::record::{self, Circumstances, Record};
-use ocm_policy_rules::{CONDITION_FALSE, CONDITION_UNKNOWN, Outcome, PolicyError, PolicyId, Scope};
+use ocm_policy_rules::{CONDITION_FALSE, CONDITION_UNKNOWN, Coverage, Outcome, PolicyError, PolicyId, Scope};
 
 use crate::artifact::{Artifact, Header};
 use crate::background::Replenish;
@@ -289,7 +289,7 @@ impl Policy {
 
     /// Whether it is asked about a request, if its conditions are met: it judges such, and its administrator has it asked.
     pub fn is_asked(&self, request: &Request<'_>) -> bool {
-        self.judges(request.operation) && self.loaded.asked.scope.covers(request)
+        self.judges(request.operation) && self.loaded.asked.scope.covers(request) != Coverage::Outside
     }
 
     /// Why it is not asked, conditions included; none: it is. One that is false outweighs others that cannot be evaluated. What a
@@ -358,13 +358,15 @@ impl Policy {
         self.decide_before(question, &Deadline::NONE)
     }
 
-    /// Asks, and gives up when the deadline passes.
+    /// Asks, and gives up when the deadline passes. Where it is not known whether its administrator has it asked about the request,
+    /// it allows nothing.
     pub fn decide_before(&self, question: &Question, deadline: &Deadline) -> Answered {
         let policy = self.held[self.loaded.engine.own_shard()].clone();
         let (mut spent, mut fuel) = (None, 0);
         let result = policy.0.run(question, deadline, &mut spent, &mut fuel);
         let outcome = Outcome { policy: policy.0.id(), result, fuel };
         let outcome = outcome.permit(question.request(), &policy.0.header.manifest.edits, &policy.0.edits);
+        let outcome = if policy.0.only_objects(question) { outcome.without_allow() } else { outcome };
         Answered { outcome, spent, counted: false, policy }
     }
 }
@@ -379,6 +381,11 @@ impl LoadedPolicy {
         self.per_shard[self.engine.own_shard()].id.clone()
     }
 
+    /// Whether it could only object to what is asked.
+    fn only_objects(&self, question: &Question) -> bool {
+        self.asked.scope.covers(question.request()) == Coverage::Unknown
+    }
+
     /// Writes down what it said about a question, and what that depended on. It could not have been asked where a table or
     /// an object is missing: that is an error.
     fn record(&self, question: &Question, outcome: &Outcome, micros: u64) -> Result<Record, PolicyError> {
@@ -390,6 +397,7 @@ impl LoadedPolicy {
             evidence_revision: question.revision(self.manifest())?,
             request: request.to_string(),
             limits: record::Limits { fuel, memory_bytes, millis: ticks, table_elements, host_bytes },
+            only_objects: self.only_objects(question),
             micros: Some(micros),
         };
         Ok(Record::new(outcome, circumstances))

@@ -11,7 +11,7 @@ use ocm_policy_engine::{
     Asked, Ceiling, Comparison, Deadline, Engine, EvidenceReader, Final, Limits, NoEvidence, NotAsked, Operations,
     Policy, PolicyError, Registry, WantedEdits, compile_here, evaluate, may_edit, wanted_edits,
 };
-use ocm_policy_rules::{Answer, Enforcement, Mode, Scope, record};
+use ocm_policy_rules::{Answer, Enforcement, Mode, Scope, approving, record};
 use serde_json::json;
 use support::{Guest, ask, engine, request};
 
@@ -197,6 +197,61 @@ fn edits_are_told_whatever_others_say_and_nobody_else_is_asked() {
     let again = registry.begin("annotates").enforcement(audit);
     registry.install(again, Ok(placed(&engine, "annotates", &annotates, "{}")), |_| Ok(())).unwrap();
     assert!(wanted(&hub) == WantedEdits::default() && !may_edit());
+}
+
+#[test]
+fn whoever_is_only_asked_since_a_request_does_not_tell_objects_and_allows_nothing() {
+    let (engine, registry, ceiling) = (engine(), Registry::default(), Ceiling::default());
+    let grants = [EditGrant::Annotation { key: "example.com/*".into() }];
+    let edits = r#"{"verdict":"allow","edits":[{"op":"set-annotation","key":"example.com/a","value":"b"}]}"#;
+    let announced = r#","edits":[{"edit":"annotation","key":"example.com/*"}]"#;
+    let groups = json!({"requesterGroups": ["admins"]});
+    let labels = json!({"clusterSelector": {"matchLabels": {"env": "prod"}}});
+    let place = |says: &str, matches: &serde_json::Value| {
+        let spec = json!({"module": {"builtin": "p"}, "match": matches});
+        let scope = Scope::from(&serde_json::from_value::<HubPolicySpec>(spec).expect("it is a policy"));
+        let guest = Guest { manifest: Guest::manifest("p", announced), ..Guest::answering(says) };
+        let artifact = compile_here(&guest.module(), "{}", &ceiling).expect("it compiles");
+        let policy = Policy::load_as("p", &engine, &artifact, &ceiling, &grants, scope).expect("it loads");
+        let enforcement = Enforcement { auto_approve: true, ..Enforcement::default() };
+        registry.install(registry.begin("p").enforcement(enforcement), Ok(policy), |_| Ok(())).expect("it is taken");
+    };
+    let mut by_server = request("c");
+    by_server.requester.username = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa".into();
+    by_server.requester.uid = Some("u".into());
+    by_server.requester.groups =
+        vec!["system:serviceaccounts".into(), "system:serviceaccounts:open-cluster-management-hub".into()];
+    let mut by_admin = request("c");
+    by_admin.requester.groups = vec!["admins".into()];
+    let with = |labels: &[(&'static str, &'static str)], cut: bool| {
+        let mut request = request("c");
+        let cluster = request.cluster.as_mut().expect("a cluster");
+        cluster.labels = labels.iter().map(|(key, value)| (*key, (*value).into())).collect();
+        cluster.truncated = cut.then(|| "labels".into()).into_iter().collect();
+        request
+    };
+    for (matches, known, unknown) in
+        [(groups, by_admin, by_server), (labels, with(&[("env", "prod")], true), with(&[], true))]
+    {
+        let said = |request: &Request<'static>| evaluate(&registry, request.clone(), &NoEvidence, &Deadline::NONE);
+        let approves = |made: &Final| {
+            let said = made.asked().iter().map(|one| (one.enforcement(), one.outcome()));
+            !approving(made.answer.verdict, said).is_empty()
+        };
+        place(edits, &matches);
+        let allowed = said(&known);
+        assert_eq!((allowed.answer.verdict, allowed.answer.edits.len()), (Answer::Allow, 1), "{matches}");
+        assert!(approves(&allowed) && !allowed.records()[0].only_objects);
+        let silent = said(&unknown);
+        assert_eq!((silent.answer.verdict, silent.answer.edits.len()), (Answer::NoOpinion, 0), "{matches}");
+        assert!(!approves(&silent) && silent.not_asked().is_empty());
+        let record = &silent.records()[0];
+        let record::Answered::Decision(decision) = &record.answer else { panic!("{record:?}") };
+        assert_eq!((record.only_objects, decision.verdict), (true, Verdict::NoOpinion));
+        assert!(wanted_edits(&registry, &unknown, &NoEvidence, &Deadline::NONE).edits.is_empty(), "{matches}");
+        place(DENY, &matches);
+        assert_eq!(said(&unknown).answer.verdict, Answer::Deny, "{matches}");
+    }
 }
 
 /// What has a policy asked under a condition, of which this is the answer.

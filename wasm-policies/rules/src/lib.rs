@@ -39,5 +39,5 @@ pub use enforcement::{Enforcement, Mode, OnError, POLICY_FAILED};
 pub use error::PolicyError;
 pub use manifest::{check_manifest, read_manifest};
 pub use outcome::{Outcome, PolicyId};
-pub use scope::{CONDITION_FALSE, CONDITION_UNKNOWN, CONDITIONS, Scope};
+pub use scope::{CONDITION_FALSE, CONDITION_UNKNOWN, CONDITIONS, Coverage, Scope};
 pub use validate::{Bounds, read_decision};

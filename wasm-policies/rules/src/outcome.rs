@@ -46,11 +46,30 @@ impl Outcome {
         }
         self
     }
+
+    /// The same outcome of a policy of which it is not known whether the request is one of those that it is asked about: an allow
+    /// becomes no opinion, of which no edit is made and no obligation follows. Anything else stands.
+    #[must_use]
+    pub fn without_allow(mut self) -> Self {
+        if let Ok(decision) = &mut self.result {
+            take_allow(decision);
+        }
+        self
+    }
+}
+
+/// What is left of a decision that may only object.
+pub(crate) fn take_allow(decision: &mut Decision) {
+    if decision.verdict == Verdict::Allow {
+        decision.verdict = Verdict::NoOpinion;
+        decision.edits.clear();
+        decision.obligations.clear();
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_abi::{Operation, Reason, Requester};
+    use ocm_policy_abi::{Edit, Operation, Reason, Requester};
 
     use super::*;
 
@@ -77,5 +96,31 @@ mod tests {
             "nothing is accepted"
         );
         assert_eq!(ask(&request, Verdict::Deny, None), Ok(Verdict::Deny));
+    }
+
+    #[test]
+    fn whoever_may_only_object_allows_nothing() {
+        let edits = vec![Edit::SetLabel { key: "a".to_owned(), value: "b".to_owned() }];
+        for verdict in Verdict::ALL {
+            let decision = Decision {
+                verdict,
+                reasons: vec![Reason { code: "Because".to_owned(), message: "m".to_owned(), field: None }],
+                edits: edits.clone(),
+                obligations: vec![Obligation::default()],
+                ..Decision::default()
+            };
+            let outcome = Outcome { policy: Arc::default(), result: Ok(decision), fuel: 0 };
+            let made = outcome.clone().without_allow();
+            match verdict {
+                Verdict::Allow => {
+                    let made = made.result.unwrap();
+                    assert_eq!(made.verdict, Verdict::NoOpinion);
+                    assert!(made.edits.is_empty() && made.obligations.is_empty() && !made.reasons.is_empty());
+                }
+                _ => assert_eq!(made, outcome, "{verdict:?}"),
+            }
+        }
+        let failed = Outcome { policy: Arc::default(), result: Err(PolicyError::OutOfFuel), fuel: 0 };
+        assert_eq!(failed.clone().without_allow(), failed);
     }
 }

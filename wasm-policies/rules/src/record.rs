@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::PolicyError;
 use crate::json::{canonical, canonical_of, sha256_hex, step};
-use crate::outcome::{Outcome, PolicyId};
+use crate::outcome::{Outcome, PolicyId, take_allow};
 
 /// The members that tell about a run and not about the decision.
 const INFORMATIONAL: [&str; 1] = ["micros"];
@@ -38,6 +38,10 @@ pub struct Record {
     pub settings: String,
     /// The request, byte by byte as the policy got it.
     pub request: String,
+    /// Whether it could only object, since the request does not tell whether its administrator has it asked about such: then the
+    /// answer is that of [`Outcome::without_allow`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_objects: bool,
     /// Microseconds that it took: differs with each run, so no digest covers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micros: Option<u64>,
@@ -85,6 +89,8 @@ pub struct Circumstances {
     pub evidence_revision: Option<String>,
     /// What the policy was allowed to use.
     pub limits: Limits,
+    /// Whether it could only object: the outcome is that of [`Outcome::without_allow`].
+    pub only_objects: bool,
     /// Microseconds that it took.
     pub micros: Option<u64>,
 }
@@ -103,7 +109,8 @@ pub struct Difference {
 impl Record {
     /// Writes down an outcome. The digests are taken here, so that they fit.
     pub fn new(outcome: &Outcome, circumstances: Circumstances) -> Self {
-        let Circumstances { module_sha256, settings, request, evidence_revision, limits, micros } = circumstances;
+        let Circumstances { module_sha256, settings, request, evidence_revision, limits, only_objects, micros } =
+            circumstances;
         Self {
             contract: CONTRACT.to_owned(),
             policy: PolicyId::clone(&outcome.policy),
@@ -119,6 +126,7 @@ impl Record {
             fuel: outcome.fuel,
             settings,
             request,
+            only_objects,
             micros,
         }
     }
@@ -131,6 +139,16 @@ impl Record {
     /// SHA-256 over the canonical form without what tells about the run alone, lower-case hex.
     pub fn digest(&self) -> String {
         sha256_hex(canonical(&self.essence()).as_bytes())
+    }
+
+    /// The record of the same decision where the policy could only object.
+    #[must_use]
+    pub fn without_allow(mut self) -> Self {
+        self.only_objects = true;
+        if let Answered::Decision(decision) = &mut self.answer {
+            take_allow(decision);
+        }
+        self
     }
 
     /// Whether settings and request are those that the digests are of.
@@ -204,6 +222,18 @@ mod tests {
         assert_eq!((&again, again.canonical()), (&record, record.canonical()));
         assert!(again.is_whole() && again.replays_as(&record).is_empty());
         assert!(!Record { request: "{}".into(), ..again }.is_whole());
+    }
+
+    #[test]
+    fn a_record_of_who_could_only_object_says_so_and_is_repeated_as_that() {
+        let allowed = record();
+        assert!(!allowed.canonical().contains("onlyObjects"), "records of others stay as they were");
+        let recorded = allowed.clone().without_allow();
+        let Answered::Decision(decision) = &recorded.answer else { panic!("{recorded:?}") };
+        assert_eq!((recorded.only_objects, decision.verdict), (true, Verdict::NoOpinion));
+        assert!(recorded.replays_as(&allowed.clone().without_allow()).is_empty());
+        assert!(!recorded.replays_as(&allowed).is_empty());
+        assert_eq!(serde_json::from_str::<Record>(&recorded.canonical()).unwrap(), recorded);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use crate::review::is_grpc_server;
 
 /// Which requests a policy is asked about, of those that its module judges. The default takes all.
 ///
-/// Whatever a request does not tell is taken: whoever is asked too often may say that it has no opinion, and whoever is not
-/// asked cannot object.
+/// Whatever a request does not tell is taken: whoever is not asked cannot object. Where groups or labels of a cluster are there and
+/// not told, nothing is allowed by it: it is [`Coverage::Unknown`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// None: all.
@@ -22,6 +22,24 @@ pub struct Scope {
     groups: Vec<String>,
     clusters: Option<Selector>,
     conditions: Vec<MatchCondition>,
+}
+
+/// Whether a request is one that a policy is asked about. The least stands first: of several parts the least counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Coverage {
+    /// It is not.
+    Outside,
+    /// The request does not tell. The policy is asked and may object; what it allows does not count, see
+    /// [`Outcome::without_allow`](crate::Outcome::without_allow).
+    Unknown,
+    /// It is.
+    Inside,
+}
+
+impl From<bool> for Coverage {
+    fn from(is_inside: bool) -> Self {
+        if is_inside { Self::Inside } else { Self::Outside }
+    }
 }
 
 /// The policy that comes along and tells whether conditions are met.
@@ -66,22 +84,31 @@ impl Scope {
     }
 
     /// Whether the policy is asked about a request, if its conditions are met.
-    pub fn covers(&self, request: &Request<'_>) -> bool {
+    pub fn covers(&self, request: &Request<'_>) -> Coverage {
         let Self { operations: _, signers, groups, clusters, conditions: _ } = self;
-        self.judges(request.operation)
+        let is_judged = self.judges(request.operation)
             && (signers.is_empty()
-                || request.csr.as_ref().is_none_or(|csr| signers.iter().any(|one| *one == *csr.signer)))
-            && (groups.is_empty()
-                // It writes for users of whose groups it tells nothing.
-                || is_grpc_server(&request.requester)
-                || request.requester.groups.iter().any(|group| groups.iter().any(|one| *one == **group)))
-            && clusters.as_ref().is_none_or(|selector| selects(selector, request))
+                || request.csr.as_ref().is_none_or(|csr| signers.iter().any(|one| *one == *csr.signer)));
+        let selected = clusters.as_ref().map_or(Coverage::Inside, |selector| selects(selector, request));
+        Coverage::from(is_judged).min(asks_for(groups, request)).min(selected)
     }
 }
 
+/// Whether the requester is in one of these groups; without any, whoever asks.
+fn asks_for(groups: &[String], request: &Request<'_>) -> Coverage {
+    if groups.is_empty() {
+        return Coverage::Inside;
+    }
+    // It writes for users of whose groups it tells nothing.
+    if is_grpc_server(&request.requester) {
+        return Coverage::Unknown;
+    }
+    request.requester.groups.iter().any(|group| groups.iter().any(|one| *one == **group)).into()
+}
+
 /// Whether a cluster is selected as it was or as it is to be; one leaves a selection under the eyes of the policy. A label that
-/// may have been left out may be any.
-fn selects(selector: &Selector, request: &Request<'_>) -> bool {
+/// may have been left out may be any. A request that shows no cluster is taken.
+fn selects(selector: &Selector, request: &Request<'_>) -> Coverage {
     let selected = |cluster: &Cluster<'_>| {
         let is_cut = cluster.truncated.iter().any(|member| *member == "labels");
         let unknown = Cell::new(false);
@@ -90,10 +117,11 @@ fn selects(selector: &Selector, request: &Request<'_>) -> bool {
             unknown.set(unknown.get() || (is_cut && found.is_none()));
             found
         };
-        selector.matches(label) || unknown.get()
+        let matches = selector.matches(label);
+        if unknown.get() { Coverage::Unknown } else { matches.into() }
     };
-    let mut shown = [request.cluster.as_ref(), request.previous.as_ref()].into_iter().flatten().peekable();
-    shown.peek().is_none() || shown.any(selected)
+    let shown = [request.cluster.as_ref(), request.previous.as_ref()].into_iter().flatten();
+    shown.map(selected).max().unwrap_or(Coverage::Inside)
 }
 
 #[cfg(test)]
@@ -106,6 +134,10 @@ mod tests {
     fn scope(mut spec: Value) -> Scope {
         spec["module"] = json!({"builtin": "b"});
         Scope::from(&serde_json::from_value::<HubPolicySpec>(spec).unwrap())
+    }
+
+    fn is_asked(scope: &Scope, request: &Request<'_>) -> bool {
+        scope.covers(request) != Coverage::Outside
     }
 
     fn request(mut value: Value) -> Request<'static> {
@@ -139,23 +171,35 @@ mod tests {
             request.cluster.as_mut().unwrap().truncated = vec!["labels".into()];
             prod.covers(&request)
         };
-        assert!(cut(json!({})) && cut(json!({"env": "prod"})) && !cut(json!({"env": "dev"})));
-        assert!(!prod.covers(&cluster("create", json!({}), None)));
+        assert_eq!(cut(json!({})), Coverage::Unknown);
+        assert_eq!(cut(json!({"env": "prod"})), Coverage::Inside);
+        assert_eq!(cut(json!({"env": "dev"})), Coverage::Outside);
+        let without = scope(
+            json!({"match": {"clusterSelector": {"matchExpressions": [{"key": "quarantine", "operator": "DoesNotExist"}]}}}),
+        );
+        let mut request = cluster("join", json!({}), None);
+        assert_eq!(without.covers(&request), Coverage::Inside);
+        request.cluster.as_mut().unwrap().truncated = vec!["labels".into()];
+        assert_eq!(without.covers(&request), Coverage::Unknown, "it may be there");
+        assert!(!is_asked(&prod, &cluster("create", json!({}), None)));
     }
 
     #[test]
     fn without_a_word_everything_is_covered() {
         let all = scope(json!({}));
         assert_eq!(all, Scope::default());
-        assert!(all.covers(&cluster("create", json!({}), None)) && all.covers(&csr("example.com/s")));
+        assert!(is_asked(&all, &cluster("create", json!({}), None)) && is_asked(&all, &csr("example.com/s")));
     }
 
     #[test]
     fn operations_are_those_that_are_named_unless_one_is_not_known() {
         let some = scope(json!({"operations": ["join", "accept"]}));
-        assert!(some.covers(&cluster("accept", json!({}), None)) && !some.covers(&cluster("create", json!({}), None)));
+        assert!(
+            is_asked(&some, &cluster("accept", json!({}), None))
+                && !is_asked(&some, &cluster("create", json!({}), None))
+        );
         let newer = scope(json!({"operations": ["join", "migrate"]}));
-        assert!(newer.covers(&cluster("create", json!({}), None)), "it may mean this");
+        assert!(is_asked(&newer, &cluster("create", json!({}), None)), "it may mean this");
     }
 
     #[test]
@@ -171,10 +215,13 @@ mod tests {
     #[test]
     fn signers_and_groups_are_compared_where_a_request_tells_them() {
         let signers = scope(json!({"match": {"signers": ["kubernetes.io/kube-apiserver-client"]}}));
-        assert!(signers.covers(&csr("kubernetes.io/kube-apiserver-client")) && !signers.covers(&csr("example.com/s")));
-        assert!(signers.covers(&cluster("create", json!({}), None)));
+        assert!(
+            is_asked(&signers, &csr("kubernetes.io/kube-apiserver-client"))
+                && !is_asked(&signers, &csr("example.com/s"))
+        );
+        assert!(is_asked(&signers, &cluster("create", json!({}), None)));
         let groups = |group: &str| scope(json!({"match": {"requesterGroups": ["x", group]}}));
-        assert!(groups("b").covers(&csr("s")) && !groups("c").covers(&csr("s")));
+        assert!(is_asked(&groups("b"), &csr("s")) && !is_asked(&groups("c"), &csr("s")));
     }
 
     #[test]
@@ -183,8 +230,12 @@ mod tests {
         let user = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
         let groups = ["system:serviceaccounts", "system:serviceaccounts:open-cluster-management-hub"];
         let by = |requester: Value| request(json!({"operation": "request", "requester": requester}));
-        assert!(admins.covers(&by(json!({"username": user, "uid": "u", "groups": groups}))));
-        assert!(!admins.covers(&by(json!({"username": user, "groups": groups}))), "somebody acts as it");
+        let server = json!({"username": user, "uid": "u", "groups": groups});
+        assert_eq!(admins.covers(&by(server.clone())), Coverage::Unknown);
+        assert_eq!(scope(json!({})).covers(&by(server.clone())), Coverage::Inside, "no group is asked for");
+        let others = scope(json!({"operations": ["accept"], "match": {"requesterGroups": ["admins"]}}));
+        assert_eq!(others.covers(&by(server)), Coverage::Outside, "another part tells");
+        assert!(!is_asked(&admins, &by(json!({"username": user, "groups": groups}))), "somebody acts as it");
     }
 
     #[test]
@@ -194,13 +245,13 @@ mod tests {
             "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["0"]}, {"key": "x", "operator": "Newer"}],
         });
         let prod = scope(json!({"match": {"clusterSelector": selector}}));
-        assert!(prod.covers(&cluster("create", json!({"env": "prod"}), None)));
+        assert!(is_asked(&prod, &cluster("create", json!({"env": "prod"}), None)));
         for labels in [json!({}), json!({"env": "dev"}), json!({"env": "prod", "tier": "0"})] {
-            assert!(!prod.covers(&cluster("create", labels.clone(), None)), "{labels}");
+            assert!(!is_asked(&prod, &cluster("create", labels.clone(), None)), "{labels}");
             // Whoever leaves the selection is seen doing so, and so is whoever comes into it.
-            assert!(prod.covers(&cluster("update", labels.clone(), Some(json!({"env": "prod"})))), "{labels}");
-            assert!(prod.covers(&cluster("update", json!({"env": "prod"}), Some(labels))));
+            assert!(is_asked(&prod, &cluster("update", labels.clone(), Some(json!({"env": "prod"})))), "{labels}");
+            assert!(is_asked(&prod, &cluster("update", json!({"env": "prod"}), Some(labels))));
         }
-        assert!(prod.covers(&csr("s")), "a certificate request shows no labels of its cluster");
+        assert!(is_asked(&prod, &csr("s")), "a certificate request shows no labels of its cluster");
     }
 }

@@ -125,6 +125,7 @@ fn which(candidates: &[Candidate], record: &Record) -> Option<usize> {
 fn again(policies: &Policies, record: &Record, place: &str) -> Result<Record, Failure> {
     let answer = policies.again(&record.request).map_err(|error| unasked(place, &error))?;
     let made = answer.records().pop();
+    let made = made.map(|made| if record.only_objects { made.without_allow() } else { made });
     made.ok_or_else(|| unasked(place, &format_args!("the policy does not judge {}", answer.request().operation.word())))
 }
 

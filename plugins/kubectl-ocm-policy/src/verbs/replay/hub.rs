@@ -135,7 +135,8 @@ fn again(policies: &Policies, record: &Record, cluster: &str) -> Result<Outcome,
     let place = format!("the decision about {cluster}");
     let answer = policies.again(&record.request).map_err(|error| unasked(&place, &error))?;
     let silent = || Outcome { policy: Arc::new(record.policy.clone()), result: Ok(Decision::default()), fuel: 0 };
-    Ok(answer.asked().first().map_or_else(silent, |one| one.outcome().clone()))
+    let now = answer.asked().first().map_or_else(silent, |one| one.outcome().clone());
+    Ok(if record.only_objects { now.without_allow() } else { now })
 }
 
 fn show(replayed: &Replayed, without: usize, format: Format, ui: &Ui) -> Result<Exit, Failure> {
