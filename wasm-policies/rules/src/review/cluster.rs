@@ -36,8 +36,8 @@ pub(super) fn read_cluster<'a>(at: &At<'a>) -> Result<Cluster<'a>, Unusable> {
     read(at, &mut Cut::default())
 }
 
-/// A cluster that is updated, and as it was. Of labels and annotations those come first that the update changes, and the cluster
-/// tells of which members that were cut all changes are shown.
+/// A cluster that is updated, and as it was. Of labels and annotations those come first that the update changes, and of the others
+/// both show the same; the cluster tells of which members that were cut before, too, all changes are shown.
 pub(super) fn read_update<'a>(new: &At<'a>, old: &At<'a>) -> Result<[Cluster<'a>; 2], Unusable> {
     let mut cuts = [old, new].map(|other| Cut { other: Some(other.value), ..Cut::default() });
     let [of_new, of_old] = &mut cuts;
@@ -46,7 +46,8 @@ pub(super) fn read_update<'a>(new: &At<'a>, old: &At<'a>) -> Result<[Cluster<'a>
         let place = PLACES.iter().find(|(known, _)| *known == member).map(|(_, place)| *place);
         match place {
             Some(place) => new.value.pointer(place) != old.value.pointer(place),
-            None => cuts.iter().any(|cut| cut.hides.contains(member)),
+            // Whoever inflates a cluster is not told apart from who hides something.
+            None => cuts.iter().any(|cut| cut.hides.contains(member)) || !cuts[1].exceeds.contains(member),
         }
     };
     let cut: BTreeSet<&str> = cuts.iter().flat_map(|cut| &cut.members).copied().collect();
@@ -142,6 +143,8 @@ struct Cut<'o> {
     members: BTreeSet<&'static str>,
     /// The object before or after an update.
     other: Option<&'o Value>,
+    /// Members that have more entries than are shown, whatever the other object has.
+    exceeds: BTreeSet<&'static str>,
     /// Members of which an entry that differs from the other object is not shown.
     hides: BTreeSet<&'static str>,
 }
@@ -156,21 +159,36 @@ impl Cut<'_> {
     }
 
     fn entries<'a>(&mut self, entries: Map<'a, Text<'a>>, member: &'static str) -> Map<'a, Text<'a>> {
-        if entries.len() <= MOST_ENTRIES {
+        let other = self.other.map(|other| other["metadata"][member].as_object());
+        let others_entries =
+            other.flatten().map_or(0, |other| other.values().filter(|value| value.is_string()).count());
+        if entries.len().max(others_entries) <= MOST_ENTRIES {
             return entries;
         }
-        self.members.insert(member);
-        let other = self.other.map(|other| &other["metadata"][member]);
-        let differs =
-            |key: &str, value: &str| other.is_some_and(|other| other.get(key).and_then(Value::as_str) != Some(value));
+        let all = entries.len();
+        if all > MOST_ENTRIES {
+            self.exceeds.insert(member);
+        }
+        let stays = |key: &str, value: &str| {
+            other.is_none_or(|other| other.and_then(|other| other.get(key)).and_then(Value::as_str) == Some(value))
+        };
         // Whoever writes many others hides none of these.
         let (telling, others): (Vec<_>, Vec<_>) =
             entries.into_entries().partition(|(key, _)| TELLING.contains(&key.as_str()));
-        let (changed, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|(key, value)| differs(key, value));
-        if telling.len() + changed.len() > MOST_ENTRIES {
+        let (mut same, changed): (Vec<_>, Vec<_>) = others.into_iter().partition(|(key, value)| stays(key, value));
+        let first = telling.len() + changed.len();
+        if first > MOST_ENTRIES {
             self.hides.insert(member);
         }
-        telling.into_iter().chain(changed).chain(others).take(MOST_ENTRIES).collect()
+        // The other object has these as well, and shows those of them that this one shows: none of them looks new or removed.
+        let others_first = others_entries.saturating_sub(same.len());
+        same.sort_unstable();
+        same.truncate(MOST_ENTRIES.saturating_sub(first.max(others_first)));
+        let shown: Map<'a, Text<'a>> = telling.into_iter().chain(changed).take(MOST_ENTRIES).chain(same).collect();
+        if shown.len() < all {
+            self.members.insert(member);
+        }
+        shown
     }
 
     fn text<'a>(&mut self, text: Text<'a>, member: &'static str) -> Text<'a> {

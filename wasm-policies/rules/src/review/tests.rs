@@ -288,11 +288,52 @@ fn no_number_of_labels_hides_what_an_update_changes() {
     assert_eq!((cluster.labels.len(), previous.labels.len()), (MOST_ENTRIES, MOST_ENTRIES));
     assert_eq!(cluster.more.get(CHANGES_SHOWN), Some(&json!(["labels"])));
     let (cluster, _) = ask(of(2000, &[]), of(100, &[]));
-    assert!(cluster.truncated.is_empty() && cluster.more.is_empty(), "more is taken away than is shown");
+    assert!(cluster.more.is_empty(), "more is taken away than is shown");
     let (cluster, _) = ask(of(100, &[]), of(2000, &["internal/x"]));
     assert_eq!((&*cluster.truncated, cluster.more.is_empty()), (&["labels".into()][..], true));
+    let (cluster, _) = ask(of(1000, &[]), of(1100, &[]));
+    assert_eq!((&*cluster.truncated, cluster.more.is_empty()), (&["labels".into()][..], true), "it is inflated now");
     let (cluster, _) = ask(of(100, &[]), of(100, &["b"]));
     assert!(cluster.truncated.is_empty() && cluster.more.is_empty(), "all of it is shown");
+}
+
+#[test]
+fn a_label_that_an_update_leaves_as_it_is_is_shown_before_and_after_it_or_not_at_all() {
+    type Labels = Object<String, Value>;
+    let fillers = |range: std::ops::Range<usize>| range.map(|n| (format!("a-{n:04}"), json!("")));
+    let of = |range: std::ops::Range<usize>, also: &[(&str, &str)]| -> Labels {
+        fillers(range).chain(also.iter().map(|(key, value)| ((*key).to_owned(), json!(value)))).collect()
+    };
+    let kept = [("env", "prod"), ("z", "")];
+    for (old, new) in [
+        // One is added, and the last one that was shown has to make room on both sides.
+        (of(0..1023, &kept), of(0..1023, &[("env", "prod"), ("z", ""), ("new", "")])),
+        (of(0..1023, &[("env", "prod"), ("z", ""), ("gone", "")]), of(0..1023, &kept)),
+        // One side is small enough to be shown as a whole.
+        (of(0..2000, &kept), of(0..990, &kept)),
+        (of(0..2000, &kept), of(1500..2000, &kept)),
+        (of(0..100, &kept), of(0..1900, &kept)),
+        (of(0..1023, &kept), of(0..1023, &[("env", "dev"), ("z", "")])),
+        (of(0..3000, &kept), of(2000..5000, &kept)),
+    ] {
+        let mut review = sample("cluster-accept");
+        review["request"]["oldObject"]["metadata"]["labels"] = json!(old);
+        review["request"]["object"]["metadata"]["labels"] = json!(new);
+        let request = from_admission(&review["request"], &asking(false)).unwrap().into_owned();
+        let (cluster, previous) = (request.cluster.unwrap(), request.previous.unwrap());
+        let sizes = (old.len(), new.len());
+        for key in old.keys().filter(|key| old.get(*key) == new.get(*key)) {
+            assert_eq!(cluster.labels.contains(key), previous.labels.contains(key), "{key} of {sizes:?}");
+        }
+        for (shown, all) in [(&cluster, &new), (&previous, &old)] {
+            let is_cut = shown.truncated.iter().any(|member| *member == "labels");
+            assert_eq!(
+                (is_cut, shown.labels.len() <= MOST_ENTRIES),
+                (shown.labels.len() < all.len(), true),
+                "{sizes:?}"
+            );
+        }
+    }
 }
 
 #[test]
