@@ -222,7 +222,7 @@ pub fn cluster_set<'c>(cluster: &'c Cluster<'_>) -> Option<&'c str> {
 ///
 /// None also for updates of its status, and of a cluster that had too much before where the host shows all that the update changes
 /// of the member ([`CHANGES_SHOWN`]): whoever inflates a cluster is refused, and keeps others from writing to it afterwards no more
-/// than they hide what they write.
+/// than they hide what they write. An acceptance that takes labels away in the same write may hide which, as an update may.
 pub fn left_out(request: &Request<'_>, member: &str, key: Option<&str>) -> Option<Answer> {
     let is_cut = |cluster: &Cluster<'_>| cluster.truncated.iter().any(|cut| cut == member);
     let cluster = request.cluster()?;
@@ -232,13 +232,15 @@ pub fn left_out(request: &Request<'_>, member: &str, key: Option<&str>) -> Optio
         _ => None,
     };
     let is_found = key.zip(entries).is_some_and(|(key, entries)| entries.contains(key));
+    let is_previous_cut = request.previous().is_some_and(is_cut);
+    let hides_changes = is_previous_cut && !shows_changes(cluster, member);
     let counts = match request.operation() {
-        Operation::Create | Operation::Join | Operation::Accept => is_cut(cluster),
+        Operation::Create | Operation::Join => is_cut(cluster),
+        // What it takes away in the same write may count as well.
+        Operation::Accept => is_cut(cluster) || hides_changes,
         Operation::Update if is_subresource(request) => false,
-        Operation::Update => match request.previous().is_some_and(is_cut) {
-            true => !shows_changes(cluster, member),
-            false => is_cut(cluster),
-        },
+        Operation::Update if is_previous_cut => hides_changes,
+        Operation::Update => is_cut(cluster),
         _ => false,
     };
     (counts && !is_found).then(|| not_shown(member))
@@ -353,6 +355,9 @@ mod tests {
         assert!(misses(stays(&[], Cluster::default()), "labels", None), "what it takes away may be");
         assert!(misses(abi::Request { previous: Some(cut()), ..update("eve") }, "labels", None), "nobody says so");
         assert!(!misses(abi::Request { resource: Some(status), ..update("eve") }, "labels", None));
+        let accepted = |request: abi::Request<'static>| abi::Request { operation: Operation::Accept, ..request };
+        assert!(misses(accepted(stays(&[], Cluster::default())), "labels", None), "what it takes away may be hidden");
+        assert!(!misses(accepted(stays(&["labels"], Cluster::default())), "labels", None));
     }
 
     #[test]
