@@ -287,8 +287,8 @@ pub struct Cluster<'a> {
     pub more: Map<'a, Value>,
 }
 
-/// The entry of [`Cluster::more`] that names, as a list of texts, the members of which there was too much before the update already,
-/// and of which all that the update changes is shown. A host that does not tell it has shown nothing of that.
+/// The entry of [`Cluster::more`] that names, as a list of texts, the members of which there was too much before the update
+/// already, and of which all that the update changes is shown. A host that does not tell it has shown nothing of that.
 pub const CHANGES_SHOWN: &str = "changesShown";
 
 /// An entry of `metadata.ownerReferences`.
