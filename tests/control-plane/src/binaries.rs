@@ -10,8 +10,6 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use std::{env, io};
 
-use launcher::{GO_FLAGS, pinned_go};
-
 use crate::cache::{cache, digest, lock, remove_entries};
 use crate::error::{Error, Trying as _};
 use crate::progress::{Observer, Progress, print};
@@ -335,10 +333,22 @@ impl Compiler<'_> {
     }
 }
 
+/// Flags of `go build` and `go install`: what a debugger needs is not linked, so it need not be compiled either. Whatever is built
+/// with the same flags shares what it has in common.
+pub const GO_FLAGS: [&str; 2] = ["-trimpath", "-gcflags=all=-dwarf=false"];
+
 /// A Go tool.
 fn quick(go: &Path) -> Command {
     let mut command = Command::new(go);
-    pinned_go(&mut command).stdin(Stdio::null());
+    command
+        .env("CGO_ENABLED", "0")
+        // The pinned modules decide the result; neither a workspace nor flags of the user may.
+        .env("GOWORK", "off")
+        .env("GOFLAGS", "")
+        .env("GOTOOLCHAIN", "local")
+        // Compilers that live for seconds gain nothing by collecting garbage.
+        .env("GOGC", "800")
+        .stdin(Stdio::null());
     command
 }
 

@@ -36,7 +36,9 @@ mod supervise;
 mod tool;
 mod verbs;
 
-pub use binaries::{Binaries, binaries, binaries_observed, earlier_ocm_version, go_program, go_tool, ocm_version};
+pub use binaries::{
+    Binaries, GO_FLAGS, binaries, binaries_observed, earlier_ocm_version, go_program, go_tool, ocm_version,
+};
 pub use cluster::{Answered, Cluster, Spec, prepare_nodes, shared};
 pub use error::Error;
 pub use order::Size;

@@ -4,9 +4,7 @@
 //! depends on nothing. It builds the real tool, shows how far that is, and becomes it.
 
 mod cargo;
-mod go;
 mod progress;
 
 pub use cargo::{BINARIES, cargo};
-pub use go::{GO_FLAGS, pinned_go};
 pub use progress::{Progress, Step};

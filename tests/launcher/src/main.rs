@@ -6,12 +6,11 @@ use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use launcher::{BINARIES, GO_FLAGS, Progress, Step, cargo, pinned_go};
+use launcher::{BINARIES, Progress, Step, cargo};
 
 /// The policy engine takes minutes to compile. It is shown only on clusters that the demo starts: to put an image on the
 /// nodes of others is not ours.
@@ -42,7 +41,9 @@ fn run() -> Result<std::convert::Infallible, String> {
     let demo = is_a_demo(&words);
     let clusters = demo && !words.iter().any(|word| word.to_string_lossy().starts_with("--hub-context"));
     let mut packages = vec!["xtask".to_owned()];
-    let beside = clusters.then(|| Beside::start(root));
+    if clusters {
+        download(root);
+    }
     if demo {
         packages.push("control-plane".to_owned());
         packages.extend(commands(&root.join("plugins"))?);
@@ -62,9 +63,7 @@ fn run() -> Result<std::convert::Infallible, String> {
             60
         }),
     };
-    let built = build(root, target, &packages, demo.then_some(UNDEBUGGED), step);
-    beside.iter().for_each(Beside::end);
-    built?;
+    build(root, target, &packages, demo.then_some(UNDEBUGGED), step)?;
     let mut tool = Command::new(folder.join("xtask"));
     tool.args(words);
     if demo {
@@ -81,47 +80,16 @@ fn is_a_demo(words: &[OsString]) -> bool {
     verb == "demo" && flags.into_iter().all(|flag| FLAGS.contains(&flag.split('=').next().unwrap_or_default()))
 }
 
-/// What goes on with the Go modules of Kubernetes and Open Cluster Management while Cargo builds: they are downloaded, which the
-/// processor does not notice, and what it has left over compiles their packages, into the cache that the next step builds from.
-/// What is needed in the end, and a mistake in it, is found out by that step.
-struct Beside {
-    compiling: Arc<Mutex<Option<Child>>>,
-}
-
-impl Beside {
-    fn start(root: &Path) -> Self {
-        let compiling = Arc::new(Mutex::new(None));
-        let (shared, folder) = (Arc::clone(&compiling), root.join("tests/control-plane/binaries"));
-        thread::spawn(move || {
-            let downloaded = quiet(Command::new("go").args(["list", "-deps", "tool"]), &folder).status();
-            if !downloaded.is_ok_and(|status| status.success()) {
-                return;
-            }
-            // Behind Cargo, which is waited for.
-            let mut compiler = Command::new("nice");
-            compiler.args(["-n", "19", "go", "list", "-export", "-deps"]).args(GO_FLAGS).arg("tool");
-            *shared.lock().unwrap_or_else(PoisonError::into_inner) = quiet(&mut compiler, &folder).spawn().ok();
-        });
-        Self { compiling }
-    }
-
-    /// Ends the compiling: the next step goes on with it, and not behind everything else. Go comes to the end of what it compiles
-    /// at that moment, and leaves nothing behind.
-    fn end(&self) {
-        let compiling = self.compiling.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut child) = compiling
-            && child.try_wait().is_ok_and(|done| done.is_none())
-        {
-            // A shell has it on every machine. Without it the compiling merely goes on beside the next step.
-            let interrupt = ["-c", "kill -INT \"$1\"", "sh"];
-            let _ = Command::new("sh").args(interrupt).arg(child.id().to_string()).stderr(Stdio::null()).status();
-        }
-    }
-}
-
-/// A Go tool that says nothing.
-fn quiet<'a>(go: &'a mut Command, folder: &Path) -> &'a mut Command {
-    pinned_go(go).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
+/// Downloads the Go modules of Kubernetes and Open Cluster Management, which the processor does not notice. What is
+/// needed in the end, and a mistake in it, is found out by the step that compiles them.
+fn download(root: &Path) {
+    let folder = root.join("tests/control-plane/binaries");
+    thread::spawn(move || {
+        let mut go = Command::new("go");
+        go.args(["list", "-deps", "tool"]).current_dir(folder).env("GOWORK", "off").env("GOFLAGS", "");
+        go.env("GOTOOLCHAIN", "local").env("CGO_ENABLED", "0");
+        go.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()
+    });
 }
 
 /// The packages of the commands that the demo shows, but for the policy engine's.

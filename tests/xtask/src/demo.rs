@@ -119,7 +119,7 @@ const START: Step =
 fn step<T>(step: Step, work: impl FnOnce(Observer<'_>) -> Result<T, String>) -> Result<T, String> {
     let line = Progress::begin(step);
     work(&|progress| match progress {
-        control_plane::Progress::Compiled { done, total } => line.at(format!("{done} of at most {total} packages")),
+        control_plane::Progress::Compiled { done, total } => line.at(format!("{done} of {total} packages")),
         control_plane::Progress::Said(text) => line.at(text),
     })
 }

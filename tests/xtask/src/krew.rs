@@ -141,7 +141,7 @@ impl Krew<'_> {
 fn build(room: &Path) -> Result<PathBuf, String> {
     let program = room.join("krew");
     let mut command = control_plane::go_tool().map_err(|error| error.to_string())?;
-    command.arg("build").args(launcher::GO_FLAGS).args(["-mod=readonly", "-ldflags", "-s -w", "-o"]).arg(&program);
+    command.arg("build").args(control_plane::GO_FLAGS).args(["-mod=readonly", "-ldflags", "-s -w", "-o"]).arg(&program);
     command.arg("sigs.k8s.io/krew/cmd/krew").current_dir(cli_tests::root().join("krew"));
     run(&mut command)?;
     Ok(program)
