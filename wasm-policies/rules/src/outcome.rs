@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ocm_policy_abi::{Decision, EditGrant, Obligation, Request, Verdict};
+use ocm_policy_abi::{Decision, EditGrant, Obligation, Reason, Request, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::error::PolicyError;
@@ -48,7 +48,8 @@ impl Outcome {
     }
 
     /// The same outcome of a policy of which it is not known whether the request is one of those that it is asked about: an allow
-    /// becomes no opinion, of which no edit is made and no obligation follows. Anything else stands.
+    /// becomes no opinion, of which no edit is made. One with an obligation becomes a hold: that the obligation does not follow would
+    /// let in for longer than the policy wants. Anything else stands.
     #[must_use]
     pub fn without_allow(mut self) -> Self {
         if let Ok(decision) = &mut self.result {
@@ -58,18 +59,31 @@ impl Outcome {
     }
 }
 
+/// The code of a hold for what a request does not tell, as policies have it.
+const UNTOLD: &str = "EvidenceIncomplete";
+
 /// What is left of a decision that may only object.
 pub(crate) fn take_allow(decision: &mut Decision) {
-    if decision.verdict == Verdict::Allow {
-        decision.verdict = Verdict::NoOpinion;
-        decision.edits.clear();
+    if decision.verdict != Verdict::Allow {
+        return;
+    }
+    decision.edits.clear();
+    decision.verdict = Verdict::NoOpinion;
+    if !decision.obligations.is_empty() {
         decision.obligations.clear();
+        decision.verdict = Verdict::Hold;
+        decision.reasons = vec![Reason {
+            code: UNTOLD.to_owned(),
+            message: "it allows this with an obligation, and the request does not tell whether it is asked about it"
+                .to_owned(),
+            field: None,
+        }];
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_abi::{Edit, Operation, Reason, Requester};
+    use ocm_policy_abi::{Edit, Operation, Requester};
 
     use super::*;
 
@@ -114,8 +128,13 @@ mod tests {
             match verdict {
                 Verdict::Allow => {
                     let made = made.result.unwrap();
-                    assert_eq!(made.verdict, Verdict::NoOpinion);
-                    assert!(made.edits.is_empty() && made.obligations.is_empty() && !made.reasons.is_empty());
+                    assert_eq!((made.verdict, made.reasons[0].code.as_str()), (Verdict::Hold, UNTOLD), "else for ever");
+                    assert!(made.edits.is_empty() && made.obligations.is_empty());
+                    let mut free = outcome.clone();
+                    free.result.as_mut().unwrap().obligations.clear();
+                    let made = free.without_allow().result.unwrap();
+                    assert_eq!((made.verdict, made.reasons[0].code.as_str()), (Verdict::NoOpinion, "Because"));
+                    assert!(made.edits.is_empty());
                 }
                 _ => assert_eq!(made, outcome, "{verdict:?}"),
             }

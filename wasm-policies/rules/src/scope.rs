@@ -99,11 +99,12 @@ fn asks_for(groups: &[String], request: &Request<'_>) -> Coverage {
     if groups.is_empty() {
         return Coverage::Inside;
     }
+    let is_member = request.requester.groups.iter().any(|group| groups.iter().any(|one| *one == **group));
     // It writes for users of whose groups it tells nothing.
-    if is_grpc_server(&request.requester) {
+    if !is_member && is_grpc_server(&request.requester) {
         return Coverage::Unknown;
     }
-    request.requester.groups.iter().any(|group| groups.iter().any(|one| *one == **group)).into()
+    is_member.into()
 }
 
 /// Whether a cluster is selected as it was or as it is to be; one leaves a selection under the eyes of the policy. A label that

@@ -84,9 +84,9 @@ pub(crate) fn examine(
     Ok(manifest)
 }
 
-/// Members of our requests that reviews of Kubernetes do not have. `resource` and `object` are members of both.
-const OURS: [&str; 10] =
-    ["attempt", "cluster", "creator", "csr", "evidence", "now", "previous", "requester", "setByPolicies", "stage"];
+/// Members of our requests that reviews of Kubernetes do not have, and that are no labels' names. `resource` and `object` are members
+/// of both; `now`, `stage` and the like may stand in rules about labels of reviews.
+const OURS: [&str; 3] = ["cluster", "csr", "requester"];
 
 /// Refuses Rego that reads what it would not be given: its rules would be silent, and silence denies nothing.
 ///

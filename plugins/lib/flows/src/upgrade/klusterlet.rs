@@ -320,7 +320,8 @@ async fn reported(
     let triggers = Triggers::default().of(leases.clone(), named(names::MANAGED_CLUSTER_LEASE));
     until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
         let lease = lease().await?;
-        let has_renewed = renewed(&lease).is_some_and(|now| now > before);
+        // The clock of another node may be behind.
+        let has_renewed = renewed(&lease).is_some_and(|now| now != before);
         let is_heard = || last_renewal(&lease).is_some_and(|heard| is_recent(&cluster, heard, began));
         let has_reported = has_renewed || (!changed && is_heard());
         Ok(match has_reported {
