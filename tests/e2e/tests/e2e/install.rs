@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use e2e_tests::manifests::pipe;
-use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, unchanged};
+use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, unchanged, until};
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "--namespace=open-cluster-management";
@@ -65,6 +65,11 @@ fn a_hub_from_nothing_survives_kills_and_is_installed_once() {
     let first = object(&hub, &["managedcluster", "first"]);
     assert_eq!(first["metadata"]["labels"]["cluster.open-cluster-management.io/clusterset"], "default");
     hub.kubectl(&["delete", "managedcluster", "first"]).expect("it goes");
+    // With the last cluster the hub deletes the roles of agents, one after the other.
+    until("the roles of agents are gone", || {
+        let roles = hub.kubectl(&["get", "clusterroles", "-o", "name"]).unwrap_or_default();
+        !roles.is_empty() && !roles.contains(":managedcluster:")
+    });
 
     // The operators write now and then; a run of ours that changes nothing lies between two equal pictures.
     for flags in [&["--wait"][..], &[], &["--wait", &bundle]].into_iter().chain(PROMISES) {
