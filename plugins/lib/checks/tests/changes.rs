@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{agent, healthy, on_hub};
+use common::{agent, healthy, on_hub, read};
 use ocm_checks::changes::{Change, History};
 use ocm_checks::judge::judge;
 use ocm_checks::snapshot::{Observed, Snapshot, Trouble};
@@ -34,8 +34,7 @@ fn unread() -> Trouble {
 /// The hub denies the cluster.
 fn denied() -> Snapshot {
     let mut snapshot = healthy();
-    let Observed::Read(clusters) = &mut on_hub(&mut snapshot).clusters else { panic!("they were read") };
-    clusters[0].spec.hub_accepts_client = Some(false);
+    read(&mut on_hub(&mut snapshot).clusters)[0].spec.hub_accepts_client = Some(false);
     snapshot
 }
 

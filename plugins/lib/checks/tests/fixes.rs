@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{FRESH, OLD, agent, certificate, condition, healthy, on_hub, on_managed, workload};
+use common::{FRESH, OLD, agent, certificate, condition, healthy, on_hub, on_managed, parse, read, workload};
 use k8s_openapi::ByteString;
 use ocm_api::Condition;
 use ocm_checks::finding::{Finding, Id};
@@ -13,22 +13,10 @@ use ocm_checks::snapshot::{
     Answer, Credential, LeaseFacts, Observed, Probe, SecretFacts, Side, Snapshot, TokenFacts, Trouble, Version,
 };
 use ocm_core::Reason;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const AGENTS: &str = "open-cluster-management-agent";
 const REGISTERS: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
-
-fn parse<T: DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("it is there")
-}
-
-fn read<T>(observed: &mut Observed<T>) -> &mut T {
-    match observed {
-        Observed::Read(value) => value,
-        _ => panic!("it was read"),
-    }
-}
 
 fn version() -> Option<Version> {
     Some(Version { uid: "u-1".to_owned(), resource_version: "7".to_owned() })

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{FRESH, OLD, agent, certificate, condition, healthy, on_hub, on_managed, request, workload};
+use common::{FRESH, OLD, agent, certificate, condition, healthy, on_hub, on_managed, parse, read, request, workload};
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::ManagedCluster;
@@ -20,12 +20,7 @@ use ocm_checks::snapshot::{
 };
 use ocm_core::Reason;
 use ocm_core::workload::{Health, Lack, PodCause};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-fn parse<T: DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("it is there")
-}
 
 fn old() -> Time {
     parse(json!(OLD))
@@ -35,13 +30,6 @@ fn stuck() -> Health {
     let count = Some("0 of 1 pods are ready".to_owned());
     let cause = Some(PodCause::Unschedulable);
     Health::Stuck(Lack { count, cause, ..Lack::new("pod p: it cannot be scheduled: no nodes") })
-}
-
-fn read<T>(observed: &mut Observed<T>) -> &mut T {
-    match observed {
-        Observed::Read(value) => value,
-        _ => panic!("it was read"),
-    }
 }
 
 /// The managed cluster on the hub.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{FRESH, NOW, OLD, agent, condition, healthy, on_hub, on_managed, request, workload};
+use common::{FRESH, NOW, OLD, agent, condition, healthy, on_hub, on_managed, parse, read, request, workload};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -16,19 +16,7 @@ use ocm_checks::snapshot::{
 };
 use ocm_core::Reason;
 use ocm_core::workload::{Health, Lack, PodCause};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-fn parse<T: DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("it is there")
-}
-
-fn read<T>(observed: &mut Observed<T>) -> &mut T {
-    match observed {
-        Observed::Read(value) => value,
-        _ => panic!("it was read"),
-    }
-}
 
 fn identity(snapshot: &mut Snapshot) -> &mut SecretFacts {
     read(&mut agent(snapshot).identity).as_mut().expect("it is there")

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{FRESH, OLD, agent, condition, healthy, on_hub, on_managed, request};
+use common::{FRESH, OLD, agent, condition, healthy, on_hub, on_managed, parse, read, request};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
@@ -21,19 +21,7 @@ use ocm_core::join::progress::{self, Expected, Goal, Link};
 use ocm_core::managed::{AgentFacts, ManagedFacts, RegistrationFacts};
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-
-fn parse<T: DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("it is there")
-}
-
-fn read<T>(observed: &mut Observed<T>) -> &mut T {
-    match observed {
-        Observed::Read(value) => value,
-        _ => panic!("it was read"),
-    }
-}
+use serde_json::json;
 
 /// The link that is broken; none: the cluster is available.
 fn of_wait(snapshot: &Snapshot) -> Option<Link> {

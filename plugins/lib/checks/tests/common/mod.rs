@@ -1,7 +1,8 @@
 //! A hub and a managed cluster that are well, as a snapshot.
 
 use k8s_openapi::ByteString;
-use ocm_checks::snapshot::{AgentSide, HubSide, ManagedSide, Snapshot};
+use ocm_checks::snapshot::{AgentSide, HubSide, ManagedSide, Observed, Snapshot};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// When everything is observed.
@@ -17,6 +18,19 @@ pub fn certificate(from: i32, until: i32) -> Vec<u8> {
     let mut params = rcgen::CertificateParams::new(Vec::new()).expect("it is there");
     (params.not_before, params.not_after) = (rcgen::date_time_ymd(from, 1, 1), rcgen::date_time_ymd(until, 1, 1));
     params.self_signed(&key).expect("it is there").der().to_vec()
+}
+
+/// A value of a type from its JSON.
+pub fn parse<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("it is there")
+}
+
+/// What was observed, to be changed.
+pub fn read<T>(observed: &mut Observed<T>) -> &mut T {
+    match observed {
+        Observed::Read(value) => value,
+        _ => panic!("it was read"),
+    }
 }
 
 fn der(certificate: &[u8]) -> Value {
@@ -143,7 +157,7 @@ pub fn healthy() -> Snapshot {
     let authority = certificate(2025, 2035);
     let snapshot = json!({"format": 1, "observed": NOW, "clusters": [], "hub": hub(&authority),
         "managed": managed(&authority), "probes": []});
-    serde_json::from_value(snapshot).expect("it is there")
+    parse(snapshot)
 }
 
 pub fn on_hub(snapshot: &mut Snapshot) -> &mut HubSide {
