@@ -139,11 +139,13 @@ fn annotated(dir: &Path, module: Vec<u8>) -> Result<Vec<u8>, Failure> {
 }
 
 /// Refuses what is no manifest, and members that none has: people write it, and a misspelt one would ask for nothing. Modules may
-/// have been built for a later contract, so whoever reads one passes over what is not known.
+/// have been built for a later contract, so whoever reads one passes over what is not known. `kind` is no member of the contract:
+/// it says what sort of module this is, and is judged where the module is read.
 fn must_be_manifest(value: &Value) -> Result<(), String> {
     let mut unknown = Vec::new();
     serde_ignored::deserialize::<_, _, Manifest>(value, |member| unknown.push(member.to_string()))
         .map_err(|error| error.to_string())?;
+    unknown.retain(|member| member != "kind");
     if unknown.is_empty() { Ok(()) } else { Err(format!("a manifest has no member {}", unknown.join(", "))) }
 }
 
@@ -259,10 +261,12 @@ mod tests {
         };
         let right = "wantsObject: false\nevidence: []\nlimits: {fuel: null}\nsettingsSchema: {type: object, own: {}}\n";
         assert_eq!(read(right), Ok(()));
+        assert_eq!(read("kind: gatekeeper"), Ok(()));
         for (members, name) in [
             ("wantObject: true", "wantObject"),
             ("evidences: [{name: c, source: {kind: clusters}, fields: [/metadata/name]}]", "evidences"),
             ("limits: {fule: 1}", "limits.fule"),
+            ("limits: {kind: opa}", "limits.kind"),
             ("reasons: [{code: A, description: d, descripton: d}]", "reasons.0.descripton"),
         ] {
             assert_eq!(read(members), Err(format!("a manifest has no member {name}")));

@@ -379,6 +379,10 @@ mod tests {
         // What cannot be read may ask for anything.
         let unreadable = Csr { content: Err(Unreadable::of("no PEM")), ..OTHER };
         assert!(codes(&unreadable, None).contains(&Code::Unreadable));
+        // A policy that answered without words would decide nothing.
+        let unexplained = Csr { content: Err(Unreadable::of("")), ..FIRST };
+        let judged = judge(&unexplained, None, &Settings::default(), None).unwrap();
+        assert!(judged.violations.iter().all(|violation| !violation.detail.is_empty()), "{judged:?}");
         // Whoever expects a cluster's request gets an answer whatever the request is.
         assert!(judge(&OTHER, Some("c1"), &Settings::default(), None).is_some());
     }

@@ -27,7 +27,8 @@ impl<S: AsRef<str>> Csr<'_, S> {
 
 impl<S> Unreadable<'_, S> {
     pub(super) fn violation(&self) -> Violation {
-        Violation::new(Code::Unreadable, REQUEST, Escaped(self.why).to_string())
+        let why = if self.why.is_empty() { "it cannot be read" } else { self.why };
+        Violation::new(Code::Unreadable, REQUEST, Escaped(why).to_string())
     }
 }
 
