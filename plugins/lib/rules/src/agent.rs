@@ -14,7 +14,7 @@ const UPDATE: &str = "UPDATE";
 pub struct Settings {
     /// What they may change of their own cluster.
     pub changes: AgentSettings,
-    /// Patterns of the names of clusters that register by gRPC: the only ones that the hub's gRPC server writes to.
+    /// Patterns of the names of clusters that register by gRPC: the only ManagedClusters that the hub's gRPC server updates.
     pub grpc_clusters: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Whether this one may write to what is a cluster's.
+    /// Whether this one may update the ManagedCluster of that name.
     pub fn may_write(&self, cluster: &str, settings: &Settings) -> bool {
         match self {
             Self::Agent(own) => *own == cluster,
@@ -58,11 +58,22 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Whether this one may take part in the works of a cluster, for which their namespace is named. The gRPC server finds a
+    /// work in the namespace of the cluster whose agent speaks, and asks the hub's authorization whether that agent may update
+    /// it (Open Cluster Management 1.2, `pkg/server/services/work`); which agent it was is not in the write.
+    fn may_write_works(&self, namespace: &str) -> bool {
+        match self {
+            Self::Agent(own) => *own == namespace,
+            Self::GrpcServer => true,
+            Self::Unclear => false,
+        }
+    }
+
     /// That this one may not write to such a place, which `field` names.
     fn elsewhere(&self, place: &str, field: &'static str) -> Violation {
         let detail = match self {
             Self::GrpcServer => {
-                "the hub's gRPC server writes only to clusters that the setting grpcClusters names".to_owned()
+                "the hub's gRPC server updates only clusters that the setting grpcClusters names".to_owned()
             }
             Self::Agent(_) | Self::Unclear => format!("an agent may not write to {place}"),
         };
@@ -134,10 +145,9 @@ pub struct WorkWrite<'a> {
 /// it, for what an agent reports of a work is its own.
 pub fn work_write(
     write: &WorkWrite<'_>,
-    settings: &Settings,
     is_same: impl FnOnce() -> Result<bool, Incomparable>,
 ) -> Option<Vec<Violation>> {
-    if !write.namespace.is_some_and(|namespace| write.writer.may_write(namespace, settings)) {
+    if !write.namespace.is_some_and(|namespace| write.writer.may_write_works(namespace)) {
         return Some(vec![write.writer.elsewhere("another cluster's works", "metadata.namespace")]);
     }
     if write.subresource == Some(STATUS) {
@@ -259,39 +269,45 @@ mod tests {
             assert_eq!(told(found.as_deref()), Some(vec![other]));
         }
         let found = of(ClusterWrite { writer: Writer::GrpcServer, ..write });
-        let detail = "the hub's gRPC server writes only to clusters that the setting grpcClusters names";
+        let detail = "the hub's gRPC server updates only clusters that the setting grpcClusters names";
         assert_eq!(told(found.as_deref()), Some(vec![(Code::OtherCluster, "metadata.name", detail)]));
     }
 
     #[test]
     fn of_works_only_finalizers_change() {
-        let settings = Settings::default();
-        let write =
+        let agent =
             WorkWrite { writer: Writer::Agent("c1"), namespace: Some("c1"), subresource: None, operation: UPDATE };
-        assert_eq!(work_write(&write, &settings, || Ok(true)), Some(Vec::new()));
         let changed = "an agent may only change the finalizers of a work";
         let made = "an agent may not make or remove works";
-        for (compared, detail) in
-            [(Ok(false), changed), (Err(Incomparable::Unreadable), changed), (Err(Incomparable::Missing), made)]
-        {
-            let found = work_write(&write, &settings, || compared);
-            assert_eq!(told(found.as_deref()), Some(vec![(Code::ManifestWork, "", detail)]));
+        // For whose agent the gRPC server writes is not in the write, and it changes no more than an agent does.
+        let server = WorkWrite { writer: Writer::GrpcServer, ..agent };
+        for write in [agent, server] {
+            assert_eq!(work_write(&write, || Ok(true)), Some(Vec::new()));
+            for (compared, detail) in
+                [(Ok(false), changed), (Err(Incomparable::Unreadable), changed), (Err(Incomparable::Missing), made)]
+            {
+                let found = work_write(&write, || compared);
+                assert_eq!(told(found.as_deref()), Some(vec![(Code::ManifestWork, "", detail)]));
+            }
+            let scale = WorkWrite { subresource: Some("scale"), ..write };
+            let found = work_write(&scale, || Ok(false));
+            assert_eq!(told(found.as_deref()), Some(vec![(Code::ManifestWork, "", changed)]));
         }
-        let scale = WorkWrite { subresource: Some("scale"), ..write };
-        assert_eq!(
-            told(work_write(&scale, &settings, || Ok(false)).as_deref()),
-            Some(vec![(Code::ManifestWork, "", changed)])
-        );
         // What follows needs no whole objects.
         let unread = || -> Result<bool, Incomparable> { panic!("the objects are read") };
-        let of = |write: WorkWrite<'_>| work_write(&write, &settings, unread);
-        for operation in ["CREATE", "DELETE"] {
-            let found = of(WorkWrite { operation, ..write });
-            assert_eq!(told(found.as_deref()), Some(vec![(Code::ManifestWork, "", made)]));
+        let of = |write: WorkWrite<'_>| work_write(&write, unread);
+        for write in [agent, server] {
+            for operation in ["CREATE", "DELETE"] {
+                let found = of(WorkWrite { operation, ..write });
+                assert_eq!(told(found.as_deref()), Some(vec![(Code::ManifestWork, "", made)]));
+            }
+            assert_eq!(of(WorkWrite { subresource: Some(STATUS), ..write }), None);
         }
-        assert_eq!(of(WorkWrite { subresource: Some(STATUS), ..write }), None);
-        for namespace in [None, Some("c10")] {
-            let found = of(WorkWrite { namespace, subresource: Some(STATUS), ..write });
+        let unclear = WorkWrite { writer: Writer::Unclear, ..agent };
+        let strangers =
+            [WorkWrite { namespace: None, ..agent }, WorkWrite { namespace: Some("c10"), ..agent }, unclear];
+        for write in strangers {
+            let found = of(WorkWrite { subresource: Some(STATUS), ..write });
             let other = (Code::OtherCluster, "metadata.namespace", "an agent may not write to another cluster's works");
             assert_eq!(told(found.as_deref()), Some(vec![other]));
         }

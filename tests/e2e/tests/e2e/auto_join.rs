@@ -289,6 +289,21 @@ fn the_agent_of_an_add_on_gets_its_certificate(hub: &Cluster, name: &str) {
     until_within(GRPC_TIME, "the add-on has a certificate", || requests().to_string(), is_issued);
 }
 
+/// What the work agent of a cluster that joined over gRPC says of a work passes the policies: that it is there, and that it is gone.
+fn a_work_comes_and_goes_over_grpc(hub: &Cluster, cluster: &Cluster, name: &str) {
+    let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "over-grpc", "namespace": name},
+        "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "over-grpc", "namespace": "default"}, "data": {"came": "over gRPC"}}]}}});
+    apply(hub, &work);
+    let namespace = format!("--namespace={name}");
+    let waits = ["wait", "manifestwork/over-grpc", &namespace, "--for=condition=Applied", "--timeout=5s"];
+    let said = || object(hub, &["manifestwork", "over-grpc", &namespace]).to_string();
+    until_within(GRPC_TIME, "the work is applied", said, || hub.kubectl(&waits).is_ok());
+    assert_eq!(object(cluster, &["configmap", "over-grpc", "--namespace=default"])["data"]["came"], "over gRPC");
+    hub.kubectl(&["delete", "manifestwork/over-grpc", &namespace, "--timeout=120s"]).expect("it goes");
+}
+
 #[test]
 fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
     let specs = ["auto-hub", "auto-default", "auto-singleton", "auto-grpc"].map(Spec::node);
@@ -339,6 +354,7 @@ fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
         assert_eq!(count, 1, "{name}: {requests:#}");
     }
 
+    a_work_comes_and_goes_over_grpc(hub_cluster, over_grpc, "team-c");
     a_hostile_agent_over_grpc_gets_nothing(hub_cluster, over_grpc);
     the_agent_of_an_add_on_gets_its_certificate(hub_cluster, "team-a");
 

@@ -472,13 +472,16 @@ fn right(people: &People<'_>) -> Vec<Try> {
     add("labels and set of a cluster are changed", "administrator", None, people.admin(), patch(label, "c2"));
     let status = json!({"status": {"version": {"kubernetes": "v1.35.0"}}});
     add("the status of a cluster is changed", "its agent", None, agent(), Call::patch(CLUSTERS, "c2/status", status));
-    add(
-        "finalizers of a work are taken away",
-        "its agent",
-        None,
-        agent(),
-        Call::patch(WORKS, "w1", json!({"metadata": {"finalizers": []}})),
-    );
+    // Over gRPC agents say that they are done with a work as well, and the server does not name them.
+    for (by, sender) in [("its agent", agent()), ("gRPC server", people.of(Who::Grpc))] {
+        add(
+            "finalizers of a work are taken away",
+            by,
+            None,
+            sender,
+            Call::patch(WORKS, "w1", json!({"metadata": {"finalizers": []}})),
+        );
+    }
     let delete = |path: String| Call { method: "DELETE", path, body: json!({"dryRun": ["All"]}) };
     add("a cluster is removed", "administrator", None, people.admin(), delete(format!("{CLUSTERS}/c1")));
 

@@ -121,11 +121,11 @@ impl Who {
         }
     }
 
-    /// Whether this one may write to the cluster and its works; none where the rules are not about it.
-    fn may_write(self, chosen: &Chosen) -> Option<bool> {
+    /// Whether this one may write to the cluster, or take part in its works; none where the rules are not about it.
+    fn may_write(self, kind: Kind, chosen: &Chosen) -> Option<bool> {
         match self {
             Self::OwnAgent | Self::OwnAddon | Self::OwnAwsIdentity | Self::OwnGroup => Some(true),
-            Self::GrpcServer => Some(chosen.grpc_clusters == Some("c*")),
+            Self::GrpcServer => Some(kind == Kind::Work || chosen.grpc_clusters == Some("c*")),
             Self::OtherAgent | Self::OtherAddon | Self::OtherAwsIdentity | Self::UnclearName | Self::TwoClusters => {
                 Some(false)
             }
@@ -222,7 +222,7 @@ impl Write {
     /// The codes that it comes to; none where the rules are not about it.
     pub(crate) fn expected(&self, chosen: &Chosen) -> Option<BTreeSet<String>> {
         let only = |code: Code| Some(BTreeSet::from([code.to_string()]));
-        if !self.who.may_write(chosen)? {
+        if !self.who.may_write(self.kind, chosen)? {
             return only(Code::OtherCluster);
         }
         if self.subresource == Some("status") {
@@ -241,7 +241,8 @@ impl Write {
 
     /// What is rare of a write that is compared.
     pub(crate) fn rarities(&self, chosen: &Chosen) -> Vec<String> {
-        if self.who.may_write(chosen) != Some(true) || self.subresource == Some("status") || !self.is_comparable() {
+        let may_write = self.who.may_write(self.kind, chosen) == Some(true);
+        if !may_write || self.subresource == Some("status") || !self.is_comparable() {
             return Vec::new();
         }
         let crowded = self.crowded.map(|field| format!("crowded, {field}"));

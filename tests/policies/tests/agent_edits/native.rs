@@ -17,7 +17,7 @@ pub(crate) fn judge(write: &Write, settings: &Settings) -> Option<Vec<Violation>
     let writer = Writer::of(&Requester { user, uid: None, groups, credential_ids: &[] })?;
     match write.kind {
         Kind::Cluster => cluster(write, writer, settings),
-        Kind::Work => work(write, writer, settings),
+        Kind::Work => work(write, writer),
     }
 }
 
@@ -32,11 +32,11 @@ fn cluster(write: &Write, writer: Writer<'_>, settings: &Settings) -> Option<Vec
     })
 }
 
-fn work(write: &Write, writer: Writer<'_>, settings: &Settings) -> Option<Vec<Violation>> {
+fn work(write: &Write, writer: Writer<'_>) -> Option<Vec<Violation>> {
     let object = write.after.as_ref().or(write.before.as_ref());
     let namespace = object.and_then(|object| object["metadata"]["namespace"].as_str());
     let facts = WorkWrite { writer, namespace, subresource: write.subresource, operation: write.operation };
-    agent::work_write(&facts, settings, || match (&write.before, &write.after) {
+    agent::work_write(&facts, || match (&write.before, &write.after) {
         (Some(before), Some(after)) if write.shows_objects => Ok(bare(before) == bare(after)),
         _ => Err(Incomparable::Missing),
     })

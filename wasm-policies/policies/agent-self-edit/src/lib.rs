@@ -17,7 +17,7 @@ pub struct AgentSelfEdit {
     client_configs: Option<bool>,
     /// Keys, as patterns, of annotations that are theirs.
     annotations: Option<Vec<String>>,
-    /// Names, as patterns, of the clusters that register by gRPC.
+    /// Names, as patterns, of the clusters that the gRPC server may update.
     grpc_clusters: Vec<String>,
     #[serde(skip)]
     rules: Settings,
@@ -65,7 +65,7 @@ impl Policy for AgentSelfEdit {
     fn decide(&self, request: &Request<'_>) -> Answer {
         let Some(writer) = Writer::of(&hub::requester_facts(request.requester())) else { return no_opinion() };
         let found = match request.operation() {
-            Operation::Admit => self.work(request, writer),
+            Operation::Admit => work(request, writer),
             // Outside of admission nobody writes: somebody asks whether a cluster may be accepted.
             Operation::Accept if request.previous().is_none() => None,
             _ => self.cluster(request, writer),
@@ -87,20 +87,20 @@ impl AgentSelfEdit {
             })
         })
     }
+}
 
-    fn work(&self, request: &Request<'_>, writer: Writer<'_>) -> Option<Vec<Violation>> {
-        let resource = request.resource()?;
-        if resource.group != "work.open-cluster-management.io" || resource.resource != "manifestworks" {
-            return None;
-        }
-        let write = WorkWrite {
-            writer,
-            namespace: resource.namespace.as_deref(),
-            subresource: resource.subresource.as_deref(),
-            operation: &resource.operation,
-        };
-        agent::work_write(&write, &self.rules, || both(request, bare).map(|(before, after)| before == after))
+fn work(request: &Request<'_>, writer: Writer<'_>) -> Option<Vec<Violation>> {
+    let resource = request.resource()?;
+    if resource.group != "work.open-cluster-management.io" || resource.resource != "manifestworks" {
+        return None;
     }
+    let write = WorkWrite {
+        writer,
+        namespace: resource.namespace.as_deref(),
+        subresource: resource.subresource.as_deref(),
+        operation: &resource.operation,
+    };
+    agent::work_write(&write, || both(request, bare).map(|(before, after)| before == after))
 }
 
 /// A cluster, if there is one, as facts of the rules.
