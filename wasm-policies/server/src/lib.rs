@@ -19,6 +19,7 @@ mod metrics;
 mod packed;
 mod parsed;
 mod policies;
+mod tally;
 mod tls;
 mod turn;
 pub mod watch;

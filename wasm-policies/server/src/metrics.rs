@@ -11,12 +11,9 @@ use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Upper ends of the buckets of decisions, in seconds: a decision takes microseconds.
-const BUCKETS: [f64; 16] =
-    [5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1.0, 2.0];
+use crate::tally::{Durations, Tallies};
 
 /// Labels of decisions. Never the name of a cluster or of a requester: there are too many, and anybody makes them up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -66,11 +63,13 @@ pub(crate) struct OfJoin {
 /// Counters of everything that was reviewed since the start.
 pub struct Metrics {
     registry: Registry,
-    pub(crate) decisions: Family<OfDecision, Counter>,
-    pub(crate) seconds: Family<OfPolicy, Histogram, fn() -> Histogram>,
+    /// What is counted at every review, until it is added to the next five.
+    tallies: Tallies,
+    decisions: Family<OfDecision, Counter>,
+    seconds: Family<OfPolicy, Durations>,
     fuel: Family<OfPolicy, Counter>,
-    pub(crate) errors: Family<OfError, Counter>,
-    pub(crate) reviews: Family<OfReview, Counter>,
+    errors: Family<OfError, Counter>,
+    reviews: Family<OfReview, Counter>,
     pub(crate) policies: Family<OfModule, Gauge>,
     pub(crate) failed_policies: Gauge,
     pub(crate) comparisons: Family<OfCandidate, Counter>,
@@ -97,11 +96,11 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("ocm_policy");
-        let new: fn() -> Histogram = || Histogram::new(BUCKETS);
         let metrics = Self {
             registry: Registry::default(),
+            tallies: Tallies::default(),
             decisions: Family::default(),
-            seconds: Family::new_with_constructor(new),
+            seconds: Family::default(),
             fuel: Family::default(),
             errors: Family::default(),
             reviews: Family::default(),
@@ -228,7 +227,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts a review.
     pub(crate) fn count(&self, operation: &'static str, code: u16) {
-        self.reviews.get_or_create(&OfReview { operation, code }).inc();
+        self.tallies.own().review(operation, code);
     }
 
     /// Counts a review that was not decided because nobody waited for the answer any more.
@@ -239,23 +238,45 @@ impl Metrics {
     /// Counts what was decided.
     pub fn measure(&self, made: &Final) {
         let operation = made.request().operation.word();
+        let mut tally = self.tallies.own();
         for one in made.asked() {
-            let policy = one.place().to_owned();
-            let (verdict, mode) = (word(&one.outcome().result), one.enforcement().mode.word());
-            self.decisions.get_or_create(&OfDecision { policy: policy.clone(), operation, verdict, mode }).inc();
-            #[expect(clippy::cast_precision_loss, reason = "microseconds of a decision are few")]
-            let seconds = one.micros() as f64 / 1e6;
-            self.seconds.get_or_create(&OfPolicy { policy: policy.clone() }).observe(seconds);
-            if let Err(error) = &one.outcome().result {
-                self.errors.get_or_create(&OfError { policy, error: error.code() }).inc();
-            }
+            let (result, mode) = (&one.outcome().result, one.enforcement().mode.word());
+            tally.policy(one.place(), |of| {
+                of.decided(operation, word(result), mode, one.micros());
+                if let Err(error) = result {
+                    of.failed(error.code());
+                }
+            });
         }
-        made.fuel().for_each(|(place, fuel)| self.spend(place, fuel));
+        made.fuel().for_each(|(place, fuel)| tally.policy(place, |of| of.spent(fuel)));
     }
 
     /// Counts fuel that the policy of a place used.
     pub(crate) fn spend(&self, place: &str, fuel: u64) {
-        self.fuel.get_or_create(&OfPolicy { policy: place.to_owned() }).inc_by(fuel);
+        self.tallies.own().policy(place, |of| of.spent(fuel));
+    }
+
+    /// Adds what threads have counted to what a scrape finds.
+    fn add_up(&self) {
+        for tally in self.tallies.take() {
+            for ((operation, code), count) in tally.reviews {
+                self.reviews.get_or_create(&OfReview { operation, code }).inc_by(count);
+            }
+            for (policy, of) in tally.policies {
+                for ([operation, verdict, mode], count) in of.decisions {
+                    let labels = OfDecision { policy: policy.clone(), operation, verdict, mode };
+                    self.decisions.get_or_create(&labels).inc_by(count);
+                }
+                for (error, count) in of.errors {
+                    self.errors.get_or_create(&OfError { policy: policy.clone(), error }).inc_by(count);
+                }
+                let labels = OfPolicy { policy };
+                if !of.took.is_empty() {
+                    self.seconds.get_or_create(&labels).add(&of.took);
+                }
+                self.fuel.get_or_create(&labels).inc_by(of.fuel);
+            }
+        }
     }
 
     /// Counts what came of a registration that the controller looked at.
@@ -308,6 +329,7 @@ impl Metrics {
 
     /// Everything in the text format of OpenMetrics.
     pub fn text(&self) -> String {
+        self.add_up();
         let mut out = String::new();
         // Writing into a string does not fail.
         let _ = text::encode(&mut out, &self.registry);
