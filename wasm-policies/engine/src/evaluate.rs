@@ -228,11 +228,12 @@ pub fn evaluate_question(
     let slots = registry.slots();
     let mut chosen = Vec::with_capacity(slots.len());
     let (mut not_asked, mut unasked_fuel) = (Vec::new(), Vec::new());
+    let mut clock = Laps::new();
     for (place, slot) in slots.iter() {
-        let (begun, mut fuel) = (Instant::now(), 0);
+        let mut fuel = 0;
         let policy = slot.chosen(place, question.request()).map_err(PolicyError::clone);
         let asked = policy.and_then(|policy| Ok((policy.measured_not_asked(&question, deadline, &mut fuel)?, policy)));
-        let conditions = Conditions { fuel, took: begun.elapsed() };
+        let conditions = Conditions { fuel, took: clock.lap() };
         match asked {
             Ok((Some(why), _)) => {
                 not_asked.push((place.clone(), why));
@@ -256,8 +257,8 @@ pub fn evaluate_question(
         give_evidence(&mut question, place, policy, evidence, deadline);
     }
     let mut asked: Vec<Evaluated> = Vec::with_capacity(chosen.len());
+    let mut clock = Laps::new();
     for (place, slot, policy, conditions) in chosen {
-        let begun = Instant::now();
         let tried = slot.candidate.as_ref().map(|(candidate, _)| candidate);
         let candidate = tried.is_some_and(|tried| policy.as_ref().is_ok_and(|policy| Arc::ptr_eq(policy, tried)));
         let by = match policy {
@@ -274,7 +275,7 @@ pub fn evaluate_question(
                 fuel: 0,
             }),
         };
-        let micros = u64::try_from((conditions.took + begun.elapsed()).as_micros()).unwrap_or(u64::MAX);
+        let micros = u64::try_from((conditions.took + clock.lap()).as_micros()).unwrap_or(u64::MAX);
         let (enforcement, conditions_fuel) = (slot.enforcement, conditions.fuel);
         asked.push(Evaluated { by, candidate, enforcement, conditions_fuel, micros });
     }
@@ -286,6 +287,21 @@ pub fn evaluate_question(
 struct Conditions {
     fuel: u64,
     took: Duration,
+}
+
+/// How long each of several things takes that follow each other: where one ends the next one begins, with one look at the clock.
+struct Laps(Instant);
+
+impl Laps {
+    fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    /// How long it took since the last one ended.
+    fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        now.saturating_duration_since(std::mem::replace(&mut self.0, now))
+    }
 }
 
 /// The answer of those whose word counts, and what the others would have said.
