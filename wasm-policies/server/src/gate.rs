@@ -213,7 +213,7 @@ impl Gate {
 
     /// Whether deciding may take long: evidence about what is approved or accepted is waited for, and so are policies that
     /// are not known to be quick, and whoever is judged before where policies count.
-    fn waits(&self, asked: &Request<'_>, stage: Stage) -> bool {
+    fn waits(&self, asked: &Request<'_>, stage: Stage, counting: &Counting) -> bool {
         let is_slow = |policy: &Arc<Policy>| policy.is_asked(asked) && !policy.is_quick();
         let has_slow = |slot: &Slot| {
             slot.active.as_ref().is_ok_and(is_slow)
@@ -221,8 +221,8 @@ impl Gate {
         };
         matches!(asked.operation, Operation::Approve | Operation::Accept)
             || is_accepted_at_once(asked)
-            || is_in_turn(asked, stage, &self.policies.counting())
-            || self.policies.registry().slots().values().any(has_slow)
+            || is_in_turn(asked, stage, counting)
+            || counting.slots().values().any(has_slow)
     }
 
     /// Has the answer pass over policies where somebody may: whoever makes the request has an approval with breakGlass.
@@ -260,18 +260,17 @@ impl Gate {
         self.turn.take(deadline).ok()
     }
 
-    fn decide(&self, asked: Request<'static>, stage: Stage, deadline: &Deadline) -> Reviewed {
+    fn decide(&self, asked: Request<'static>, stage: Stage, counting: &Counting, deadline: &Deadline) -> Reviewed {
         match stage {
-            Stage::Mutating => self.change(asked, deadline),
-            Stage::Validating => self.judge(asked, deadline),
+            Stage::Mutating => self.change(asked, counting, deadline),
+            Stage::Validating => self.judge(asked, counting, deadline),
         }
     }
 
     /// The answer at the mutating stage: what policies change, in all that is asked about the write. Where none may change
     /// anything, none is asked before it is judged.
-    fn change(&self, asked: Request<'static>, deadline: &Deadline) -> Reviewed {
-        let counting = self.policies.counting();
-        let shown = self.shown(&counting, false);
+    fn change(&self, asked: Request<'static>, counting: &Counting, deadline: &Deadline) -> Reviewed {
+        let shown = self.shown(counting, false);
         let also = beside(&asked);
         if ![Some(&asked), also.as_ref()].into_iter().flatten().any(|asked| self.policies.may_change(asked)) {
             self.metrics.count(asked.operation.word(), 200);
@@ -301,12 +300,11 @@ impl Gate {
     }
 
     /// The answer at the validating stage.
-    fn judge(&self, mut asked: Request<'static>, deadline: &Deadline) -> Reviewed {
-        let counting = self.policies.counting();
+    fn judge(&self, mut asked: Request<'static>, counting: &Counting, deadline: &Deadline) -> Reviewed {
         let by_the_hub = self.policies.joins_by_the_hub(&asked).then(|| asked.clone());
         let passing = (!asked.dry_run).then(|| self.knowledge.passing(counting.sources(), &asked)).flatten();
-        let turn = self.turn(&asked, Stage::Validating, &counting, deadline);
-        let shown = self.shown(&counting, turn.is_some());
+        let turn = self.turn(&asked, Stage::Validating, counting, deadline);
+        let shown = self.shown(counting, turn.is_some());
         // What policies have changed in the write is theirs, and no change of whoever accepts.
         let mut also = beside(&asked).filter(|_| !self.policies.change_all_else(&asked, &shown, deadline));
         self.policies.tell_what_is_set([&mut asked].into_iter().chain(&mut also), &shown, deadline);
@@ -387,11 +385,13 @@ impl Judge for Gate {
                 review::refusal_for_programs(&asked.id, policy_engine::PROBE_SENTENCE, policy_engine::PROBE_CODE);
             return Review::Answered(answered(&refusal, None));
         }
-        if self.waits(&asked, stage) {
+        let counting = self.policies.counting();
+        if self.waits(&asked, stage, &counting) {
             let deadline = deadline.clone();
-            return Review::Waits(Box::new(move || self.decide(asked, stage, &deadline)));
+            // By then others may count.
+            return Review::Waits(Box::new(move || self.decide(asked, stage, &self.policies.counting(), &deadline)));
         }
-        Review::Answered(self.decide(asked, stage, deadline))
+        Review::Answered(self.decide(asked, stage, &counting, deadline))
     }
 
     /// Lines about what passed may be lost when nobody reads them; all others are waited for, for a while.

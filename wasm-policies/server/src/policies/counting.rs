@@ -33,6 +33,11 @@ fn counting(slot: &Slot) -> impl Iterator<Item = &Arc<Policy>> {
 }
 
 impl Counting {
+    /// All places with what is in force in them.
+    pub(crate) fn slots(&self) -> &BTreeMap<String, Slot> {
+        &self.slots
+    }
+
     /// Their places.
     pub(crate) fn places(&self) -> &[String] {
         &self.places
