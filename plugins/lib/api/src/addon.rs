@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Condition;
+use crate::{Condition, lenient};
 
 api_object! {
     /// An add-on of one managed cluster, in the cluster's namespace on the hub. Upstream:
@@ -71,7 +71,7 @@ pub struct AddOnConfig {
 pub struct ManagedClusterAddOnStatus {
     /// Conditions; types are in
     /// [`conditions::managed_cluster_add_on`](crate::conditions::managed_cluster_add_on).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::conditions", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Namespace of the add-on's agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -68,8 +68,8 @@ pub struct Taint {
     pub value: Option<String>,
     /// What it does.
     pub effect: TaintEffect,
-    /// When it was set. The hub's webhook writes this and refuses it from clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// When it was set; none also where it cannot be read. The hub's webhook writes this and refuses it from clients.
+    #[serde(default, deserialize_with = "lenient::time", skip_serializing_if = "Option::is_none")]
     pub time_added: Option<Time>,
 }
 
@@ -82,10 +82,10 @@ pub struct ManagedClusterStatus {
     #[serde(default, deserialize_with = "lenient::conditions", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Resources of all nodes by name, for example `cpu` and `memory`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "lenient::quantities", skip_serializing_if = "BTreeMap::is_empty")]
     pub capacity: BTreeMap<String, Quantity>,
     /// Resources of all nodes that pods may use.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "lenient::quantities", skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, Quantity>,
     /// Versions of what runs there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,7 +128,7 @@ pub struct ClusterSetManagedNamespaceConfig {
     /// Name of the set.
     pub cluster_set: String,
     /// Whether the namespace is there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::conditions", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 

@@ -1,12 +1,17 @@
-//! Members of a managed cluster that its agent writes, and that an API server keeps though not everybody can read them: a day that
-//! no calendar has, bytes whose last bits say nothing. One cluster must not make a list of all of them unreadable.
+//! Members of objects that the agent of a managed cluster writes, and that an API server keeps though not everybody can read them: a
+//! day that no calendar has, bytes whose last bits say nothing, a number for a text. One cluster must not make a list of all of them
+//! unreadable.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::value::{Error, StringDeserializer};
 use serde::de::{Deserializer, IntoDeserializer as _};
+use serde_json::Value;
 
 use crate::Condition;
 
@@ -38,6 +43,22 @@ pub(crate) fn conditions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
     Ok(all.into_iter().map(read).collect())
 }
 
+/// A time; none where it cannot be read.
+pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()).map(Time))
+}
+
+/// Amounts: an API server keeps numbers as they are.
+pub(crate) fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Quantity>, D::Error> {
+    let all = BTreeMap::<String, Value>::deserialize(deserializer)?;
+    let read = |(name, value)| match value {
+        Value::String(text) => (name, Quantity(text)),
+        other => (name, Quantity(other.to_string())),
+    };
+    Ok(all.into_iter().map(read).collect())
+}
+
 /// Bytes; none where they cannot be read.
 pub(crate) fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteString>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
@@ -59,11 +80,20 @@ mod tests {
         let cluster = |time: &str, bundle: &str| -> ManagedCluster {
             let value = json!({
                 "metadata": {"name": "c1"},
-                "spec": {"hubAcceptsClient": true, "managedClusterClientConfigs": [{"url": "https://a", "caBundle": bundle}]},
-                "status": {"conditions": [
-                    {"type": "HubAcceptedManagedCluster", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": time,
-                     "observedGeneration": 2},
-                ]},
+                "spec": {
+                    "hubAcceptsClient": true, "managedClusterClientConfigs": [{"url": "https://a", "caBundle": bundle}],
+                    "taints": [{"key": "k", "effect": "NoSelect", "timeAdded": time}],
+                },
+                "status": {
+                    "conditions": [
+                        {"type": "HubAcceptedManagedCluster", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": time,
+                         "observedGeneration": 2},
+                    ],
+                    "capacity": {"cpu": "4", "memory": 17_179_869_184_u64},
+                    "managedNamespaces": [{"name": "n", "clusterSet": "s", "conditions": [
+                        {"type": "A", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": time},
+                    ]}],
+                },
             });
             serde_json::from_value(value).unwrap()
         };
@@ -73,10 +103,15 @@ mod tests {
         let condition = &read.status.as_ref().unwrap().conditions[0];
         assert_eq!(condition.last_transition_time.0.to_string(), "2026-01-31T12:00:00Z");
         assert_eq!((condition.observed_generation, condition.reason.as_str()), (Some(2), "R"));
-        for time in ["2026-02-31T00:00:00Z", "9999-12-31T23:59:59Z", "", "soon"] {
+        assert_eq!(read.spec.taints[0].time_added.as_ref().map(|time| time.0), Some(condition.last_transition_time.0));
+        let capacity: Vec<_> =
+            read.status.as_ref().unwrap().capacity.values().map(|amount| amount.0.as_str()).collect();
+        assert_eq!(capacity, ["4", "17179869184"]);
+        for time in ["2026-02-31T00:00:00Z", "2026-01-01T00:00:00+99:99", "9999-12-31T23:59:59Z", "", "soon"] {
             let read = cluster(time, "AB==");
             assert_eq!(read.spec.hub_accepts_client, Some(true));
             assert_eq!(read.spec.managed_cluster_client_configs[0].ca_bundle, None);
+            assert_eq!(read.spec.taints[0].time_added, None);
             let condition = &read.status.as_ref().unwrap().conditions[0];
             assert_eq!((condition.status.as_str(), condition.last_transition_time.0.as_second()), ("True", 0));
         }

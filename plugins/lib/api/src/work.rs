@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Condition;
+use crate::{Condition, lenient};
 
 api_object! {
     /// Objects for one managed cluster, in the cluster's namespace on the hub. Upstream: `work/v1.ManifestWork`.
@@ -152,7 +152,7 @@ pub struct ServiceAccountReference {
 pub struct ManifestWorkStatus {
     /// Conditions of the whole; types and reasons are in
     /// [`conditions::manifest_work`](crate::conditions::manifest_work).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::conditions", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// What became of each object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,7 +179,7 @@ pub struct ManifestCondition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_feedback: Option<Value>,
     /// Conditions of the object.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::conditions", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 

@@ -64,7 +64,7 @@ impl Service<Request<Body>> for Server {
         let answer = self.answer(request.method(), uri.path(), uri.query().unwrap_or_default());
         let response = answer.map_err(BoxError::from).and_then(|answer| {
             let (code, body) = match answer {
-                Answer::Json(code, value) => (code, serde_json::to_vec(&value)?),
+                Answer::Json(code, value) => (code, ocm_kube::readable(serde_json::to_vec(&value)?)),
                 Answer::Text(code, text) => (code, text.into_bytes()),
             };
             Ok(Response::builder().status(code).body(Body::from(body))?)
@@ -195,6 +195,9 @@ fn not_held(what: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::Waker;
+
     use super::*;
     use crate::layout::Place;
 
@@ -241,6 +244,19 @@ mod tests {
         assert_eq!(names(&one), ["a"]);
         let none = "/apis/coordination.k8s.io/v1/namespaces/none/leases";
         assert_eq!(names(&ask(&server, none).unwrap().1), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_clients_cannot_read_is_no_part_of_an_answer() {
+        let mut lease = lease("n", "a");
+        lease["spec"] = json!({"renewTime": "10000-01-01T11:59:59.000000Z"});
+        let mut server = server(vec![list_of(vec![lease])]);
+        let response =
+            server.call(Request::get(format!("{LEASES}?limit=5")).body(Body::empty()).unwrap()).into_inner().unwrap();
+        let body = pin!(response.into_body().collect_bytes());
+        let Poll::Ready(Ok(body)) = body.poll(&mut Context::from_waker(Waker::noop())) else { panic!("it is there") };
+        let list: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(list["items"][0]["spec"]["renewTime"], "9999-12-28T11:59:59.000000Z");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What every request of ours passes through: fresh credentials, a time limit that spares watches, pauses between watches that
-//! end at once, an ear for `Warning:` headers, and times that can be read.
+//! end at once, an ear for `Warning:` headers, and answers that can be read.
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Layer, Service};
 
 use crate::credentials::Credentials;
-use crate::times::Readable;
+use crate::readable::Readable;
 
 /// Authorizes a request, bounds it to the end of its answer, and tells the server's warnings, each once.
 #[derive(Clone)]

@@ -217,31 +217,46 @@ fn a_name_of_which_no_key_is_known_is_not_given_to_another() {
 
 /// The last time that RFC 3339 has. Whoever creates an object may say that it was written then.
 const LAST: &str = "9999-12-31T23:59:59Z";
+/// Times that are none of RFC 3339 any more in UTC, in which API servers write them.
+const PAST_THE_LAST: [(&str, &str); 2] =
+    [("9999-12-31T23:59:59-12:00", "10000-01-01T11:59:59Z"), ("0000-01-01T00:00:00+12:00", "-0001-12-31T12:00:00Z")];
 
 #[test]
 fn an_object_with_a_time_beyond_all_calendars_keeps_no_other_cluster_out() {
     let hub = hub("controller-times", true);
     let _controller = Controller::start(&hub);
     is_idle(&hub, "c1");
-    let written = |object: &Value, owned: Value| {
+    let written = |object: &Value, time: &str, owned: Value| {
         let mut object = object.clone();
         object["metadata"]["managedFields"] = json!([{
-            "manager": "a", "operation": "Update", "apiVersion": object["apiVersion"], "time": LAST,
+            "manager": "a", "operation": "Update", "apiVersion": object["apiVersion"], "time": time,
             "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": owned}},
         }]);
         object
     };
-    let cluster = written(&json!(managed_cluster("late")), json!({"f:zzz": {}}));
+    let cluster = written(&json!(managed_cluster("late")), LAST, json!({"f:zzz": {}}));
     let path = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
     let made = hub.create(Who::Bootstrap, path, &cluster).expect("a cluster registers");
     let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-    let request = written(&json!(Ask::agent("late").object()), json!({"f:zzz": {}}));
+    let request = written(&json!(Ask::agent("late").object()), LAST, json!({"f:zzz": {}}));
     hub.create(Who::Bootstrap, path, &request).expect("it asks");
-    // The API server keeps it, whatever our clients read.
-    for kind in ["managedclusters", "csr"] {
-        let kept = hub.cluster.kubectl(&["get", kind, "--output=json", "--show-managed-fields"]).expect("listed");
-        assert!(kept.contains(LAST), "{kind}: {made}");
+    // Nobody who judges admission is asked about requests to another signer.
+    let mut ask = Ask::agent("stranger");
+    ask.signer = "kubernetes.io/kubelet-serving".to_owned();
+    let deep = (0..200).fold(json!({}), |inner, _| json!({"f:zzz": inner}));
+    for (time, _) in PAST_THE_LAST {
+        let request = written(&json!(ask.object()), time, deep.clone());
+        hub.create(Who::Bootstrap, path, &request).expect("it asks");
     }
+    // The API server keeps it, whatever our clients read.
+    let kept = |kind: &str| {
+        hub.cluster.kubectl(&["get", kind, "--output=json", "--show-managed-fields"]).expect("it is listed")
+    };
+    assert!(kept("managedclusters").contains(LAST), "{made}");
+    let requests = kept("csr");
+    let has_kept = |time: &str| requests.contains(time);
+    assert!(has_kept(LAST) && PAST_THE_LAST.iter().all(|(_, kept)| has_kept(kept)), "{requests}");
+    assert!(requests.matches("f:zzz").count() > 400, "{requests}");
     // By itself it is in nobody's way, not even in its own.
     let request = hub.join("c2");
     until("c2 is accepted", || hub.accepts("c2"));
@@ -258,6 +273,8 @@ fn an_object_with_a_time_beyond_all_calendars_keeps_no_other_cluster_out() {
     let said = run(kubectl_ocm("get", hub.cluster.kubeconfig()).args(["clusters", "-o", "name"]));
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(said.stdout.lines().count(), 4, "{said:?}");
+    let said = run(kubectl_ocm("get", hub.cluster.kubeconfig()).args(["csr", "-o", "name"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
     let told = hub.accept(&["late", "c1", "-o", "json"]);
     assert_eq!((told.code, told.reason("late").as_str()), (0, told.reason("c1").as_str()), "{told:?}");
 }
