@@ -279,7 +279,7 @@ pub struct Cluster<'a> {
     /// `status.conditions`.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition<'a>>,
-    /// The members above of which something was left out, because agents or others wrote too much of it.
+    /// The members above of which something was left out, because agents or others wrote too much of it, or what nobody can read.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub truncated: Vec<Text<'a>>,
     /// Facts that later hosts tell within this version of the contract.

@@ -134,7 +134,11 @@ impl Joins {
         });
         match asked.await {
             Ok(Ok(said)) => Ok(said),
-            Ok(Err(why)) => Err(Failed::Refused(format!("it cannot be read: {why}"))),
+            // Of what cannot be read nobody gives more time: what was given ends as it does where policies fail.
+            Ok(Err(why)) => {
+                self.log.refused(&snapshot.name, &format!("policies cannot be asked: it cannot be read: {why}"));
+                Ok(Said::nothing())
+            }
             Err(_) => Err(Failed::Late),
         }
     }

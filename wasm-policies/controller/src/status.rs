@@ -13,7 +13,7 @@ use ocm_core::accept;
 use ocm_core::csr::{Request, Settings, State};
 use ocm_policy_engine::{Final, NotAsked};
 use ocm_policy_rules::obligation::{self, Allows, EXPIRE_ACCEPTANCE, Limit};
-use ocm_policy_rules::{Answer, approving};
+use ocm_policy_rules::{Answer, Combined, approving, combine};
 use ocm_rules::claim::Registration;
 
 /// Ends of certificates are rounded up to full hours: what is known of them is when they were approved.
@@ -59,7 +59,7 @@ impl Waiting {
 
 /// What the policies said, for the controller and for whoever reads it later.
 pub(crate) struct Said {
-    pub(crate) answer: ocm_policy_rules::Combined,
+    pub(crate) answer: Combined,
     pub(crate) approving: Vec<String>,
     /// Those that allow it, and for how long; none: together they do not.
     pub(crate) allowing: Option<Vec<Allows>>,
@@ -70,6 +70,19 @@ pub(crate) struct Said {
 }
 
 impl Said {
+    /// Where policies cannot be asked.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            answer: Combined { verdict: Answer::Error, ..combine::<ocm_policy_rules::Outcome>(&[]) },
+            approving: Vec::new(),
+            allowing: None,
+            opinions: Vec::new(),
+            not_asked: Vec::new(),
+            record_sha256: None,
+            record: None,
+        }
+    }
+
     /// Of a decision of policies that are in this state.
     pub(crate) fn of(made: &Final, states: &BTreeMap<String, ocm_policy_server::State>) -> Self {
         let said = || made.asked().iter().map(|one| (one.enforcement(), one.outcome()));

@@ -167,9 +167,11 @@ impl Gate {
         let is_no_json = |error| bad(&format!("the body is no JSON: {error}\n"));
         if parsed::size(body) > parsed::MOST {
             let named: Named = serde_json::from_slice(body).map_err(is_no_json)?;
-            return Err(self.too_large(body, &named.request.uid, stage));
+            return Err(self.unreadable(body, &json!({ "uid": named.request.uid }), stage, "it is of too many parts"));
         }
-        let mut review: Value = serde_json::from_slice(body).map_err(is_no_json)?;
+        // What an API server notes of writers may be nested deeper than is read.
+        let mut review: Value = serde_json::from_slice(body)
+            .map_err(|error| self.passage(body, stage, "it is nested too deep").unwrap_or_else(|| is_no_json(error)))?;
         let request = review::request_of(&review).map_err(|error| bad(&format!("the body is no review: {error}\n")))?;
         let asking = Asking {
             now: Timestamp::now().as_millisecond(),
@@ -178,7 +180,7 @@ impl Gate {
             ..Asking::default()
         };
         let read = review::from_admission(request, &asking).map(Request::into_owned);
-        let mut asked = read.map_err(|error| self.unreadable(request, &error.to_string()))?;
+        let mut asked = read.map_err(|error| self.unreadable(body, request, stage, &error.to_string()))?;
         // Whole objects are moved: they may be large.
         let mut object =
             |name: &str| Some(review.get_mut("request")?.get_mut(name)?.take()).filter(|one| !one.is_null());
@@ -186,29 +188,29 @@ impl Gate {
         Ok(asked)
     }
 
-    /// The answer to a review of too many parts. What takes away is let pass, as it is where policies fail: whoever inflates what is
-    /// theirs must not keep the hub from taking it from them.
-    fn too_large(&self, body: &[u8], uid: &str, stage: Stage) -> Reviewed {
-        const WHY: &str = "it is of too many parts";
+    /// The answer to a request that cannot be read, where it takes away: that is let pass, as it is where policies fail. Whoever
+    /// inflates what is theirs, or writes there what nobody can read, must not keep the hub from taking it from them.
+    fn passage(&self, body: &[u8], stage: Stage, why: &str) -> Option<Reviewed> {
+        let review = parsed::thin(body).ok()?;
         let asking = Asking { now: Timestamp::now().as_millisecond(), stage: Some(stage), ..Asking::default() };
-        let takes_away = parsed::thin(body).is_ok_and(|review| {
-            let asked = review::request_of(&review).and_then(|request| review::from_admission(request, &asking));
-            asked.is_ok_and(|asked| review::takes_away(&asked))
-        });
-        if !takes_away {
-            return self.unreadable(&json!({ "uid": uid }), WHY);
+        let asked = review::from_admission(review::request_of(&review).ok()?, &asking).ok()?;
+        if !review::takes_away(&asked) {
+            return None;
         }
         self.metrics.count(UNREADABLE, 200);
-        answered(&review::passage(uid, &format!("no policy was asked: the review cannot be read: {WHY}")), None)
+        let warning = format!("no policy was asked: the review cannot be read: {why}");
+        Some(answered(&review::passage(&asked.id, &warning), None))
     }
 
     /// The answer to a request that cannot be read.
-    fn unreadable(&self, request: &Value, why: &str) -> Reviewed {
-        let uid = request.get("uid").and_then(Value::as_str).unwrap_or_default();
-        self.metrics.count(UNREADABLE, 403);
-        let why = format!("the review cannot be read: {why}");
-        let answer = review::refusal(uid, &why);
-        answered(&answer, Some(Decided::Unread(Box::new(Unread::new(request, &why)))))
+    fn unreadable(&self, body: &[u8], request: &Value, stage: Stage, why: &str) -> Reviewed {
+        self.passage(body, stage, why).unwrap_or_else(|| {
+            let uid = request.get("uid").and_then(Value::as_str).unwrap_or_default();
+            self.metrics.count(UNREADABLE, 403);
+            let why = format!("the review cannot be read: {why}");
+            let answer = review::refusal(uid, &why);
+            answered(&answer, Some(Decided::Unread(Box::new(Unread::new(request, &why)))))
+        })
     }
 
     /// Whether deciding may take long: evidence about what is approved or accepted is waited for, and so are policies that

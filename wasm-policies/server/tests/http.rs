@@ -270,6 +270,22 @@ async fn what_is_made_of_a_body_takes_room_and_what_would_be_too_large_is_refuse
         assert!(said.contains(r#""allowed":true"#) && !said.contains("too many parts"), "{said}");
         let said = server.send("POST", "/v1/validate", inflated(change, &claims)).await;
         assert_eq!(said.contains(r#""allowed":true"#), takes_away, "{said}");
+        // So does what nobody can read.
+        let no_list = inflated(change, r#"{"conditions":1}"#);
+        let said = server.send("POST", "/v1/validate", no_list).await;
+        assert_eq!(said.contains(r#""allowed":true"#), takes_away, "{said}");
+        let deep = format!("{}{}", r#"{"f:a":"#.repeat(200) + "0", "}".repeat(200));
+        let fields = |request: &mut Value| {
+            change(request);
+            for name in ["object", "oldObject"] {
+                if !request[name].is_null() {
+                    request[name]["metadata"]["managedFields"] = json!([{"fieldsV1": "STATUS"}]);
+                }
+            }
+        };
+        let said = server.send("POST", "/v1/validate", inflated(&fields, &deep)).await;
+        let expected = if takes_away { r#""allowed":true"# } else { "HTTP/1.1 400 " };
+        assert!(said.contains(expected), "{said}");
     }
 }
 

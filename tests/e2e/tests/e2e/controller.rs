@@ -8,7 +8,7 @@ use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
 use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, hub_as, registration};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
 use e2e_tests::storm_support::{LetIn, Written};
-use e2e_tests::webhook_support::policy;
+use e2e_tests::webhook_support::{Webhook, policy};
 use e2e_tests::{SOON, kubectl_ocm, run, until, until_within};
 use ocm_core::csr::Request;
 use serde_json::{Value, json};
@@ -277,6 +277,12 @@ fn an_object_with_a_time_beyond_all_calendars_keeps_no_other_cluster_out() {
     assert_eq!(said.code, Some(0), "{said:?}");
     let told = hub.accept(&["late", "c1", "-o", "json"]);
     assert_eq!((told.code, told.reason("late").as_str()), (0, told.reason("c1").as_str()), "{told:?}");
+    // Nor does it keep the administrator from taking back what its agent has.
+    let webhook = Webhook::start(&hub.cluster, &["--with-controller"]);
+    webhook.configure(&hub.cluster);
+    hub.patch("late", json!({"spec": {"hubAcceptsClient": false}}));
+    hub.remove("late");
+    until("policies were asked", || webhook.decisions_of("update") > 0 && webhook.decisions_of("delete") > 0);
 }
 
 #[test]

@@ -92,6 +92,14 @@ fn what_is_given_for_a_time_ends_with_it_and_only_a_person_gives_it_again() {
     assert!(obligation["moduleSha256"].as_str().is_some_and(|digest| digest.len() == 64), "{status:#}");
     let end = due(&hub, "c1").expect("it has an end");
     assert!(end.duration_since(before).as_secs() >= 59, "{before} {end}");
+    // Its agent may write what nobody can read. That gives it no more time.
+    let conditions = ["9999-12-29T23:59:59-23:59", "2026-01-01T00:00:00+99:99"].map(|time| {
+        let kind = format!("At{}", &time[..4]);
+        json!({"type": kind, "status": "True", "reason": "X", "message": "", "lastTransitionTime": time})
+    });
+    let status = json!({"status": {"conditions": conditions}}).to_string();
+    let patch = ["patch", "managedcluster", "c1", "--subresource=status", "--type=merge", "--patch", &status];
+    hub.cluster.kubectl(&patch).expect("an agent may do so");
     let said = explain(&hub, "c1");
     let wanted = format!("until {end}, because policy {LIMITS} says so: it is a trial");
     assert!(said.contains(&wanted), "{said}");

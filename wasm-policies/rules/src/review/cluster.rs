@@ -106,12 +106,13 @@ fn read<'a>(at: &At<'a>, cut: &mut Cut<'_>) -> Result<Cluster<'a>, Unusable> {
             key: text(&taint, "key")?,
             value: text(&taint, "value")?,
             effect: text(&taint, "effect")?,
-            added: taint.time("timeAdded")?,
+            added: cut.readable(taint.time("timeAdded"), "taints"),
         });
     }
     for config in cut.items(spec.items("managedClusterClientConfigs")?, "clientConfigs") {
-        let bundle = config.typed("caBundle", "base64", |value| serde_json::from_value(value.clone()).ok())?;
-        let bundle = bundle.map(|ByteString(bytes)| bytes).filter(|bytes| !bytes.is_empty());
+        let bundle = config.typed("caBundle", "base64", |value| serde_json::from_value(value.clone()).ok());
+        let bundle =
+            cut.readable(bundle, "clientConfigs").map(|ByteString(bytes)| bytes).filter(|bytes| !bytes.is_empty());
         cluster.client_configs.push(ClientConfig {
             url: cut.text(text(&config, "url")?, "clientConfigs"),
             ca_sha256: bundle.map(|bytes| sha256_hex(&bytes).into()),
@@ -129,7 +130,7 @@ fn read<'a>(at: &At<'a>, cut: &mut Cut<'_>) -> Result<Cluster<'a>, Unusable> {
             status: cut.text(text(&condition, "status")?, "conditions"),
             reason: cut.text(text(&condition, "reason")?, "conditions"),
             message: cut.text(text(&condition, "message")?, "conditions"),
-            since: condition.time("lastTransitionTime")?,
+            since: cut.readable(condition.time("lastTransitionTime"), "conditions"),
         });
     }
     cluster.truncated = cut.members.iter().copied().map(Text::from).collect();
@@ -137,7 +138,7 @@ fn read<'a>(at: &At<'a>, cut: &mut Cut<'_>) -> Result<Cluster<'a>, Unusable> {
 }
 
 /// Keeps facts within bounds, and remembers what it cut: whoever inflates an object must not make policies run out of
-/// fuel when somebody else writes to it.
+/// fuel when somebody else writes to it. Nor must whoever writes what an API server keeps and nobody can read.
 #[derive(Default)]
 struct Cut<'o> {
     members: BTreeSet<&'static str>,
@@ -189,6 +190,14 @@ impl Cut<'_> {
             self.members.insert(member);
         }
         shown
+    }
+
+    /// What can be read; what cannot is left out.
+    fn readable<T>(&mut self, read: Result<Option<T>, Unusable>, member: &'static str) -> Option<T> {
+        read.unwrap_or_else(|_| {
+            self.members.insert(member);
+            None
+        })
     }
 
     fn text<'a>(&mut self, text: Text<'a>, member: &'static str) -> Text<'a> {

@@ -353,6 +353,38 @@ fn what_stands_behind_the_end_of_a_list_is_shown_not_to_change() {
 }
 
 #[test]
+fn what_an_agent_writes_that_nobody_can_read_is_left_out_and_keeps_nobody_from_taking_away() {
+    let condition = |time: &str| json!({"type": "A", "status": "True", "lastTransitionTime": time});
+    for time in ["9999-12-31T23:59:59Z", "9999-12-29T23:59:59-23:59", "2026-02-31T00:00:00Z"] {
+        let mut review = sample("cluster-accept");
+        let request = &mut review["request"];
+        for (name, accepted) in [("object", false), ("oldObject", true)] {
+            let cluster = &mut request[name];
+            cluster["spec"] = json!({
+                "hubAcceptsClient": accepted, "taints": [{"key": "k", "effect": "NoSelect", "timeAdded": time}],
+                "managedClusterClientConfigs": [{"url": "https://a", "caBundle": "AB=="}],
+            });
+            cluster["status"] = json!({"conditions": [condition(time)]});
+        }
+        let asked = from_admission(request, &asking(false)).unwrap();
+        let cluster = asked.cluster.as_ref().unwrap();
+        let read = (cluster.conditions[0].since, cluster.taints[0].added, &cluster.client_configs[0].ca_sha256);
+        assert_eq!(read, (None, None, &None), "{time}");
+        assert_eq!(cluster.truncated, ["clientConfigs", "conditions", "taints"], "nobody takes it for absent");
+        // What is changed in them is no secret.
+        assert_eq!(cluster.more.get(CHANGES_SHOWN), Some(&json!(cluster.truncated)));
+        request["object"]["status"]["conditions"] = json!([condition("9999-12-31T00:00:00Z")]);
+        let asked = from_admission(request, &asking(false)).unwrap();
+        let shown = asked.cluster.as_ref().unwrap().more.get(CHANGES_SHOWN);
+        assert_eq!(shown, Some(&json!(["clientConfigs", "taints"])));
+        request["object"] = Value::Null;
+        request["operation"] = "DELETE".into();
+        let asked = from_admission(request, &asking(false)).unwrap();
+        assert!((asked.operation, takes_away(&asked)) == (Operation::Delete, true), "{time}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_named() {
     let mut review = sample("cluster-create");
     assert!(request_of(&json!({"kind": "Pod"})).is_err());
