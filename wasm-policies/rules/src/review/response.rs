@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ocm_policy_abi::{Cluster, Operation, Request, Stage, Verdict};
+use ocm_policy_abi::{CHANGES_SHOWN, Cluster, Operation, Request, Stage, Text, Verdict};
 use serde_json::{Map, Value, json};
 
 use crate::combine::{AUDIT_BYTES, Answer, Combined, GivenReason};
@@ -62,11 +62,15 @@ fn closes(request: &Request<'_>) -> bool {
     if before.deleting {
         return true;
     }
+    // What was left out hides no change where all that the update changes of it is shown.
+    let shown = after.more.get(CHANGES_SHOWN).and_then(Value::as_array);
+    let is_shown = |member: &Text<'_>| shown.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(&**member)));
     let mut expected = before.clone();
     expected.accepted = false;
     expected.resource_version.clone_from(&after.resource_version);
     expected.generation = after.generation;
-    before.accepted && expected == *after
+    expected.more.clone_from(&after.more);
+    before.accepted && after.truncated.iter().all(is_shown) && expected == *after
 }
 
 /// The AdmissionReview that answers a request.
@@ -247,6 +251,7 @@ mod tests {
     use super::*;
     use crate::error::PolicyError;
     use crate::outcome::{Outcome, PolicyId};
+    use crate::review::{Asking, from_admission};
     use crate::{combine, conclude};
 
     fn outcome(name: &str, result: Result<Decision, PolicyError>) -> Outcome {
@@ -301,6 +306,49 @@ mod tests {
         assert_eq!(refused(&denied), [false; 4], "whoever denies needs no leave");
         denied.csr = Some(Csr { adds_condition: Some("Approved".into()), ..Csr::default() });
         assert_eq!(refused(&denied), [false, true, true, true]);
+    }
+
+    #[test]
+    fn what_is_left_out_closes_a_door_only_where_it_may_hide_a_change() {
+        let group = "cluster.open-cluster-management.io";
+        let taken_back = |[place, member]: [&str; 2], before: Value, after: Value| {
+            let cluster = |accepted: bool, told: Value| {
+                let mut cluster =
+                    json!({"metadata": {"name": "c"}, "spec": {"hubAcceptsClient": accepted}, "status": {}});
+                cluster[place][member] = told;
+                cluster
+            };
+            let review = json!({
+                "uid": "7", "operation": "UPDATE", "userInfo": {"username": "eva"},
+                "kind": {"group": group, "version": "v1", "kind": "ManagedCluster"},
+                "resource": {"group": group, "version": "v1", "resource": "managedclusters"},
+                "object": cluster(false, after), "oldObject": cluster(true, before),
+            });
+            refused(&from_admission(&review, &Asking::default()).unwrap())
+        };
+        let long = |last: &str| "m".repeat(2 << 10) + last;
+        let conditions = |last: &str| json!([{"type": "A", "status": "True", "message": long(last)}]);
+        let claims = |last: &str| {
+            let claims = (0..200).map(|at| json!({"name": format!("c{at}"), "value": "v"}));
+            Value::Array(claims.chain([json!({"name": last, "value": "v"})]).collect())
+        };
+        let entries = |last: &str| {
+            let entries = (0..2000).map(|at| (format!("a-{at}"), json!("")));
+            Value::Object(entries.chain([(last.to_owned(), json!(""))]).collect())
+        };
+        for (place, of) in [
+            (["status", "conditions"], &conditions as &dyn Fn(&str) -> Value),
+            (["status", "clusterClaims"], &claims),
+            (["metadata", "annotations"], &entries),
+        ] {
+            assert_eq!(taken_back(place, of("x"), of("x")), [false, false, false, true], "{place:?}");
+            assert_eq!(
+                taken_back(place, of("x"), of("y")),
+                [false, true, true, true],
+                "{place:?}: something comes with it"
+            );
+            assert_eq!(taken_back(place, Value::Null, of("x")), [false, true, true, true], "{place:?}: it is inflated");
+        }
     }
 
     #[test]
