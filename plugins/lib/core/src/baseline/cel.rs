@@ -15,7 +15,7 @@ pub(crate) fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 
 /// Whether `key` stands below a domain of the hub, of Kubernetes or of these commands: as
 /// [`ocm_rules::name::is_system_key`].
-const SYSTEM_KEY: &str = r"^(?i:([^/]*\.)?(open-cluster-management\.io|kubernetes\.io|k8s\.io|kubectl-ocm))/";
+const SYSTEM_KEY: &str = r"^(?i:([^/]*\.)?(open-cluster-management\.io|kubernetes\.io|k8s\.io|kubectl-ocm(\.dev)?))/";
 
 /// Whether one of several holds.
 pub(super) fn any(conditions: impl IntoIterator<Item = String>) -> String {
@@ -128,7 +128,7 @@ mod tests {
 
         #[test]
         fn system_keys_are_the_same(
-            domain in r"(x|x\.|X)?(open-cluster-management\.io|Kubernetes\.io|k8s\.io|kubectl-ocm|k8sxio)?\.?",
+            domain in r"(x|x\.|X)?(open-cluster-management\.io|Kubernetes\.io|k8s\.io|kubectl-ocm(\.dev|xdev)?|k8sxio)?\.?",
             slash in "/?",
         ) {
             let key = format!("{domain}{slash}a");
