@@ -121,6 +121,15 @@ fn loaded(state: &State) -> Said {
     }
 }
 
+/// What [`LOADED`] says, for whoever may read events and not the policies, whose settings it may quote.
+pub(crate) fn loaded_in_short(state: &State) -> String {
+    let failed = match state.with {
+        With::Policy | With::Tests | With::Operations => state.failed_in_short().map(str::to_owned),
+        With::Fetching | With::Source(_) => state.failed.clone(),
+    };
+    loaded(&State { failed, ..state.clone() }).message
+}
+
 fn tests_passed(state: &State) -> Said {
     match (&state.failed, state.with) {
         _ if !state.has_tests => said(UNKNOWN, "NoTests", "spec.tests holds no test cases"),
@@ -204,6 +213,24 @@ mod tests {
 
     fn of(state: &State, mode: &str, seen: &Enforcement) -> HubPolicyStatus {
         status(state, mode, seen, None, &HubPolicyStatus::default(), Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn what_is_told_in_events_quotes_no_settings() {
+        let quotes = "it refuses its settings: the token s3cret is no number";
+        let failed = State { in_short: Some("it cannot be loaded".to_owned()), ..state(Some("a"), Some(quotes)) };
+        for with in [With::Policy, With::Tests, With::Operations] {
+            let failed = State { with, ..failed.clone() };
+            assert!(of(&failed, "Enforce", &ALL_WELL).conditions[0].message.contains("s3cret"));
+            let told = loaded_in_short(&failed);
+            assert!(told.starts_with("module aaaaaaaaaaaa stays in force") && !told.contains("s3cret"), "{told}");
+        }
+        // Where a module comes from stands in none.
+        let missing =
+            State { with: With::Source("SourceUnreachable"), ..state(None, Some("there is no such ConfigMap")) };
+        assert!(loaded_in_short(&missing).ends_with("there is no such ConfigMap"));
+        let well = state(Some("a"), None);
+        assert_eq!(loaded_in_short(&well), of(&well, "Enforce", &ALL_WELL).conditions[0].message);
     }
 
     #[test]

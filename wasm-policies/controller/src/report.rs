@@ -26,7 +26,7 @@ use crate::failed::Failed;
 use crate::lease::Leadership;
 use crate::modules::Modules;
 use crate::parts::Parts;
-use crate::policy_status::status;
+use crate::policy_status::{loaded_in_short, status};
 
 /// How often it is looked whether policies have changed.
 const TICK: Duration = Duration::from_secs(1);
@@ -198,7 +198,7 @@ impl<'a> Report<'a> {
                 json!({"metadata": {"resourceVersion": object.metadata.resource_version}, "status": whole(&now)});
             let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
             match self.effects.send(self.api.patch_status(name, &params, &Patch::Merge(patch))).await {
-                Ok(_) => self.tell(&object, &before, &now).await,
+                Ok(_) => self.tell(&object, &before, &now, &loaded_in_short(state)).await,
                 Err(Failed::Changed) => all = false,
                 Err(failed) => return Err(failed),
             }
@@ -206,8 +206,8 @@ impl<'a> Report<'a> {
         Ok(all)
     }
 
-    /// Tells once that a policy cannot be loaded, and that it can again.
-    async fn tell(&self, object: &DynamicObject, before: &HubPolicyStatus, now: &HubPolicyStatus) {
+    /// Tells once that a policy cannot be loaded, and that it can again, in these words.
+    async fn tell(&self, object: &DynamicObject, before: &HubPolicyStatus, now: &HubPolicyStatus, message: &str) {
         let Some(loaded) = find(&now.conditions, LOADED) else { return };
         let was = find(&before.conditions, LOADED).map(|condition| condition.status.as_str());
         let is = is_true(&now.conditions, LOADED);
@@ -223,7 +223,7 @@ impl<'a> Report<'a> {
             uid: object.metadata.uid.clone(),
             ..ObjectReference::default()
         };
-        self.effects.tell_about(about, &loaded.reason, is, &loaded.message).await;
+        self.effects.tell_about(about, &loaded.reason, is, message).await;
     }
 }
 

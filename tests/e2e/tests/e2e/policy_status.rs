@@ -177,6 +177,14 @@ fn a_version_that_cannot_be_loaded_is_told_and_the_former_one_stays() {
     policy(&hub.cluster, "names", tested("deny"));
     becomes(&hub, "names", ["True Loaded", "True Answered", "False AsWanted"]);
     assert_eq!(condition(&hub, "names", "TestsPassed"), "True Passed");
+
+    // What a module says of its settings is for those who may read them.
+    let settings = json!({"windows": [{"from": "s3cret", "to": "06:30"}]});
+    policy(&hub.cluster, "freeze", json!({"module": {"builtin": "freeze-window"}, "settings": settings}));
+    until("it is an event", || events(&hub, "LoadFailed") == both + 1);
+    assert!(object(&hub, "freeze")["status"]["conditions"].to_string().contains("s3cret"));
+    let all = hub.cluster.kubectl(&["get", "events", "--all-namespaces", "--output=json"]).expect("events");
+    assert!(!all.contains("s3cret"), "{all}");
 }
 
 #[test]

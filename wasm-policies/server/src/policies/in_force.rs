@@ -253,11 +253,7 @@ impl Policies {
 
     /// The same for whoever may not read the policies.
     pub(crate) fn failed_in_short(&self) -> Vec<(String, String)> {
-        let failed = |(name, place): (&String, &Place)| {
-            let why = place.state.in_short.clone()?;
-            // What a policy says of a case may quote them, too.
-            Some((name.clone(), if place.state.with == With::Tests { "it fails a test case".to_owned() } else { why }))
-        };
+        let failed = |(name, place): (&String, &Place)| Some((name.clone(), place.state.failed_in_short()?.to_owned()));
         self.places().iter().filter_map(failed).collect()
     }
 

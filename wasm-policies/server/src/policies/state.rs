@@ -65,6 +65,13 @@ pub struct CandidateState {
 }
 
 impl State {
+    /// Why the newest version is not in force, for whoever may not read the policies. What a policy says of a test case may quote
+    /// settings, too.
+    pub fn failed_in_short(&self) -> Option<&str> {
+        let in_short = self.in_short.as_deref()?;
+        Some(if self.with == With::Tests { "it fails a test case" } else { in_short })
+    }
+
     pub(super) fn of(wanted: &Wanted) -> Self {
         let observed = (wanted.uid.clone(), wanted.generation);
         let has_tests = wanted.tests.is_some();
