@@ -87,11 +87,14 @@ impl Snapshot {
         written: &'a RegistrationStatus,
         now: Timestamp,
     ) -> Found<'a> {
+        let uid = self.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.as_ref());
         Found {
             cluster: self.cluster.as_ref(),
             namespace: self.namespace,
             role_created: self.role_created,
             registration: Some(status::noted(written)),
+            accepted_before: status::was_accepted(written, uid),
+            denied_before: status::was_denied(written, uid),
             requests,
             bound_accounts: &self.bound_accounts,
             now: Some(now),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ocm_api::ManagedCluster;
 use ocm_api::registration::{RegistrationIntent, RegistrationKey, RegistrationStatus, RegistrationVerdict};
-use ocm_core::accept::{Chosen, Options, decide};
+use ocm_core::accept::{Chosen, Options, decide, is_denied};
 use ocm_core::csr::{Request, State};
 use ocm_policy_abi::{EvidenceSource, Operation};
 use ocm_policy_engine::Deadline;
@@ -30,6 +30,8 @@ const TOMBSTONE: Duration = Duration::from_hours(6);
 /// What was written has arrived within this time, or nobody can tell when it will: its watch may have been refused, or the hub
 /// have gone back to an earlier state.
 const ARRIVES: Duration = Duration::from_secs(30);
+/// Why a cluster is not let in that was accepted before and is not any more, in the words of the rules.
+const TAKEN_BACK: &str = "it was denied (DeniedBefore)";
 
 /// A cluster and the request that it is to join with.
 struct Subject<'s> {
@@ -113,21 +115,27 @@ impl Joins {
         self.see(&snapshot);
         let now = self.clock.now();
         let before = self.registrations.get(name).unwrap_or_default();
+        let options = Options { chosen: Chosen::InBulk, ..Options::default() };
+        let requests: Vec<&Request> = snapshot.asked.iter().map(|asked| &asked.request).collect();
+        let uid = cluster.metadata.uid.as_ref();
+        let accepted = cluster.spec.hub_accepts_client.unwrap_or_default();
+        let denied = is_denied(name, &snapshot.found(&requests, &before, now), &options);
+        let before = status::seen(before, uid, accepted, denied, now);
         let (before, again) = match self.acceptance(&snapshot, cluster, before, now).await? {
             Looked::GoesOn(before, again) => (*before, again),
             Looked::Ends(next) => return Ok(next),
         };
-        let options = Options { chosen: Chosen::InBulk, ..Options::default() };
         let (before, later) = self.note_unknown_key(&snapshot, cluster, before, &options.settings, now).await?;
         let again = later.map_or(again, |pause| again.within(pause));
-        let requests: Vec<&Request> = snapshot.asked.iter().map(|asked| &asked.request).collect();
         let decision = decide(name, &snapshot.found(&requests, &before, now), &options);
-        let expired = match cluster.spec.hub_accepts_client {
-            Some(true) => None,
-            _ => status::expired(&before, cluster.metadata.uid.as_ref()).map(status::told),
-        };
+        let expired = if accepted { None } else { status::expired(&before, uid).map(status::told) };
         let has_expired = expired.is_some();
+        let was_accepted = !accepted && status::was_accepted(&before, uid);
         let next = match (ruled(&decision), expired) {
+            (Ruled::Nothing, None) if was_accepted => {
+                let waiting = Waiting::for_a_person(TAKEN_BACK);
+                Some(self.person(&snapshot, cluster, before, waiting).await?)
+            }
             (Ruled::Nothing, _) => Some(self.settled(&snapshot, cluster, before, &options).await?),
             // Whoever gave it no more time is not asked whether it may come back.
             (_, Some(why)) => Some(self.person(&snapshot, cluster, before, Waiting::for_a_person(why)).await?),
@@ -153,7 +161,7 @@ impl Joins {
         };
         // Who was let in is held by nothing.
         let Some(next) = next else { return Ok(again) };
-        let held = self.hold(&snapshot, cluster, has_expired).await?;
+        let held = self.hold(&snapshot, cluster, has_expired || was_accepted).await?;
         drop(turn);
         Ok(match (next, held, again) {
             (_, Next::Again, _) => Next::Again,
@@ -164,7 +172,7 @@ impl Joins {
         })
     }
 
-    /// A person has to decide. Of clusters that nobody asks for nothing is written.
+    /// A person has to decide. Of clusters that nobody asks for, and of which nothing is known, nothing is written.
     async fn person(
         &self,
         snapshot: &Snapshot,
@@ -173,10 +181,10 @@ impl Joins {
         waiting: Waiting,
     ) -> Result<Next, Failed> {
         let asks = snapshot.asked.iter().filter(|asked| asked.request.state == State::Pending);
-        let Some(newest) = asks.max_by_key(|asked| asked.request.created) else {
-            return Ok(Next::Rest);
-        };
         let now = self.clock.now();
+        let Some(newest) = asks.max_by_key(|asked| asked.request.created) else {
+            return self.unasked(snapshot, cluster, before, waiting).await;
+        };
         let new = RegistrationStatus {
             verdict: RegistrationVerdict::Hold,
             // While keys of an earlier cluster may be used, the name is that one's.
@@ -195,6 +203,32 @@ impl Joins {
         Ok(Next::Waits(LONGEST))
     }
 
+    /// A person has to decide about a cluster that nobody asks for: what is known of it is written all the same.
+    async fn unasked(
+        &self,
+        snapshot: &Snapshot,
+        cluster: &ManagedCluster,
+        before: RegistrationStatus,
+        waiting: Waiting,
+    ) -> Result<Next, Failed> {
+        if before == RegistrationStatus::default() {
+            return Ok(Next::Rest);
+        }
+        let new = match cluster.spec.hub_accepts_client {
+            Some(true) => before,
+            _ => {
+                let held = RegistrationStatus { intent: None, approved_by: Vec::new(), ..before.clone() };
+                let new = waiting.noted_in(held);
+                if !status::is_same(&before, &new) {
+                    self.tell(cluster, &before, &new, "Person").await;
+                }
+                new
+            }
+        };
+        self.registrations.write(&self.effects, &snapshot.name, new).await?;
+        Ok(Next::Rest)
+    }
+
     /// There is nothing to decide: whose keys it has is noted.
     async fn settled(
         &self,
@@ -207,10 +241,11 @@ impl Joins {
         let now = self.clock.now();
         let granted = granted(snapshot, options, now);
         let is_known = before != RegistrationStatus::default();
-        if !accepted || (granted.is_empty() && !is_known) {
+        if !is_known && (!accepted || granted.is_empty()) {
             return Ok(Next::Rest);
         }
-        let new = status::settled(before, uid(cluster), granted, now);
+        // What was seen of one that waits is kept.
+        let new = if accepted { status::settled(before, uid(cluster), granted, now) } else { before };
         self.registrations.write(&self.effects, &snapshot.name, new).await?;
         Ok(Next::Rest)
     }
@@ -223,8 +258,11 @@ impl Joins {
         if !cluster.spec.hub_accepts_client.unwrap_or_default() {
             return Err(unreadable());
         }
-        let before = self.registrations.get(&snapshot.name).unwrap_or_default();
-        match self.acceptance(snapshot, &cluster, before, self.clock.now()).await? {
+        let (before, now) = (self.registrations.get(&snapshot.name).unwrap_or_default(), self.clock.now());
+        let uid = cluster.metadata.uid.as_ref();
+        let denied = status::was_denied(&before, uid);
+        let before = status::seen(before, uid, true, denied, now);
+        match self.acceptance(snapshot, &cluster, before, now).await? {
             Looked::Ends(next) => Ok(next),
             Looked::GoesOn(before, _) => {
                 self.registrations.write(&self.effects, &snapshot.name, *before).await?;
@@ -298,6 +336,8 @@ impl Joins {
             removed_at: None,
             obligations: before.obligations.clone(),
             expired: before.expired.clone(),
+            accepted_before: before.accepted_before.clone(),
+            denied_before: before.denied_before.clone(),
         };
         let policies = match judged(&said.answer, &said.approving.iter().map(String::as_str).collect::<Vec<_>>()) {
             Judged::Carry(policies) => policies,
@@ -356,12 +396,17 @@ impl Joins {
             }
             seen.push((EvidenceSource::Clusters, accepted?));
         }
-        new.intent = None;
+        // It is in by now, whoever takes away what tells it.
+        let mut new = status::seen(RegistrationStatus { intent: None, ..new }, uid, true, false, now);
         new.keys = status::merged(&new.keys, status::key(request, now, &options.settings).into_iter().collect(), now);
         self.attempts().remove(name);
         self.tell(subject.cluster, &before, &new, "Accepted").await;
         let written = self.registrations.write(&self.effects, name, new).await;
         self.until_seen(&seen).await?;
+        // Whoever looked at the cluster as it was would take it for one whose acceptance somebody has taken back.
+        if let Some((_, version)) = seen.iter().find(|(source, _)| *source == EvidenceSource::Clusters) {
+            self.until_known(name, *version).await?;
+        }
         written.map(|()| None)
     }
 
@@ -370,6 +415,18 @@ impl Joins {
     async fn until_seen(&self, seen: &[(EvidenceSource, u64)]) -> Result<(), Failed> {
         let arrived = tokio::time::timeout(ARRIVES, self.shown(seen)).await;
         arrived.unwrap_or(Err(Failed::Unseen))
+    }
+
+    /// Waits in the same way until this controller knows a cluster as it was written, or a later version of it.
+    async fn until_known(&self, name: &str, version: u64) -> Result<(), Failed> {
+        let known = async {
+            while self.hub.version(name).is_some_and(|known| known < version) {
+                self.effects.send(async { Ok(()) }).await?;
+                tokio::time::sleep(LOOKS).await;
+            }
+            Ok::<_, Failed>(())
+        };
+        tokio::time::timeout(ARRIVES, known).await.unwrap_or(Err(Failed::Unseen))
     }
 
     async fn shown(&self, seen: &[(EvidenceSource, u64)]) -> Result<(), Failed> {

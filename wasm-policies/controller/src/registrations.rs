@@ -10,7 +10,9 @@ use flate2::write::DeflateEncoder;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use ocm_api::Registration;
-use ocm_api::registration::{RegistrationKeptOutBy, RegistrationNotAsked, RegistrationSpec, RegistrationStatus};
+use ocm_api::registration::{
+    RegistrationKeptOutBy, RegistrationNotAsked, RegistrationSeen, RegistrationSpec, RegistrationStatus,
+};
 
 use crate::effects::Effects;
 use crate::failed::Failed;
@@ -153,18 +155,27 @@ impl Registrations {
 struct Newer {
     not_asked: Vec<RegistrationNotAsked>,
     kept_out_by: Option<RegistrationKeptOutBy>,
+    accepted_before: Option<RegistrationSeen>,
+    denied_before: Option<RegistrationSeen>,
 }
 
 impl Newer {
     fn of(status: &RegistrationStatus) -> Self {
         let not_asked = status.decision.as_ref().map(|decision| decision.not_asked.clone()).unwrap_or_default();
-        Self { not_asked, kept_out_by: status.kept_out_by.clone() }
+        Self {
+            not_asked,
+            kept_out_by: status.kept_out_by.clone(),
+            accepted_before: status.accepted_before.clone(),
+            denied_before: status.denied_before.clone(),
+        }
     }
 
     /// The Registration as it was sent.
     fn put_back(self, mut registration: Registration) -> Registration {
         if let Some(status) = &mut registration.status {
             status.kept_out_by = self.kept_out_by;
+            status.accepted_before = self.accepted_before;
+            status.denied_before = self.denied_before;
             if let Some(decision) = &mut status.decision {
                 decision.not_asked = self.not_asked;
             }
@@ -203,7 +214,12 @@ mod tests {
             answer.status = Some(status);
             answer
         };
-        for sent in [status(&not_asked, None), status(&[], Some(RegistrationKeptOutBy::default()))] {
+        let seen = RegistrationStatus {
+            accepted_before: Some(RegistrationSeen::default()),
+            denied_before: Some(RegistrationSeen::default()),
+            ..status(&[], None)
+        };
+        for sent in [status(&not_asked, None), status(&[], Some(RegistrationKeptOutBy::default())), seen] {
             let answer = answer(status(&[], None));
             assert!(!is_same(&sent, answer.status.as_ref().unwrap()));
             assert!(is_same(&sent, Newer::of(&sent).put_back(answer).status.as_ref().unwrap()));

@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use ocm_api::registration::{
     MAX_CODES, MAX_KEYS, MAX_POLICIES, MAX_RECORD, MAX_TEXT, RegistrationDecision, RegistrationExpiry,
     RegistrationKeeper, RegistrationKeptOutBy, RegistrationKey, RegistrationNotAsked, RegistrationObligation,
-    RegistrationOpinion, RegistrationRequest, RegistrationRequester, RegistrationStatus, RegistrationVerdict,
+    RegistrationOpinion, RegistrationRequest, RegistrationRequester, RegistrationSeen, RegistrationStatus,
+    RegistrationVerdict,
 };
 use ocm_core::accept;
 use ocm_core::csr::{Request, Settings, State};
@@ -241,8 +242,49 @@ fn of_cluster(
     let keys = merged(&before.keys, granted, now);
     let mut obligations = before.obligations.clone();
     obligations.retain(|obligation| Some(&obligation.cluster_uid) == uid.as_ref());
+    // Each of these says itself which cluster it is about.
+    let (accepted_before, denied_before) = (before.accepted_before.clone(), before.denied_before.clone());
     let decided = if is_other { RegistrationStatus::default() } else { before };
-    RegistrationStatus { cluster_uid: uid, keys, removed_at: None, obligations, ..decided }
+    RegistrationStatus {
+        cluster_uid: uid,
+        keys,
+        removed_at: None,
+        obligations,
+        accepted_before,
+        denied_before,
+        ..decided
+    }
+}
+
+/// What is written of the cluster of this UID, with what is seen of it: whether it is accepted, and whether a request for its
+/// name was denied and nobody has let it in all the same. That it was accepted stays so, whoever takes away the traces of it.
+pub(crate) fn seen(
+    before: RegistrationStatus,
+    uid: Option<&String>,
+    is_accepted: bool,
+    is_denied: bool,
+    now: Timestamp,
+) -> RegistrationStatus {
+    let Some(uid) = uid else { return before };
+    let new = || RegistrationSeen { cluster_uid: uid.clone(), at: time(now) };
+    let own = |known: Option<RegistrationSeen>| known.filter(|known| known.cluster_uid == *uid);
+    let accepted_before = own(before.accepted_before).or_else(|| is_accepted.then(new));
+    let denied_before = is_denied.then(|| own(before.denied_before).unwrap_or_else(new));
+    RegistrationStatus { accepted_before, denied_before, ..before }
+}
+
+/// Whether the hub was seen to accept this very cluster.
+pub(crate) fn was_accepted(status: &RegistrationStatus, uid: Option<&String>) -> bool {
+    is_of(status.accepted_before.as_ref(), uid)
+}
+
+/// Whether a request for the name of this very cluster was seen as denied.
+pub(crate) fn was_denied(status: &RegistrationStatus, uid: Option<&String>) -> bool {
+    is_of(status.denied_before.as_ref(), uid)
+}
+
+fn is_of(seen: Option<&RegistrationSeen>, uid: Option<&String>) -> bool {
+    seen.is_some_and(|seen| seen.is_of(uid.map(String::as_str)))
 }
 
 /// What is written of a cluster about which there is nothing to decide.
@@ -530,6 +572,33 @@ mod tests {
             ..obligation("q", "2026-06-01T00:00:00Z", "u1")
         };
         assert_eq!(written[1..], [new]);
+    }
+
+    #[test]
+    fn what_was_seen_of_a_cluster_holds_for_it_alone_and_an_acceptance_for_good() {
+        let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
+        let later = now + SignedDuration::from_hours(1);
+        let (own, other) = ("u1".to_owned(), "u2".to_owned());
+        let new = seen(RegistrationStatus::default(), Some(&own), true, false, now);
+        let mark = RegistrationSeen { cluster_uid: own.clone(), at: "2026-06-01T00:00:00Z".to_owned() };
+        assert_eq!(new, RegistrationStatus { accepted_before: Some(mark.clone()), ..RegistrationStatus::default() });
+        assert!(was_accepted(&new, Some(&own)) && !was_accepted(&new, Some(&other)) && !was_accepted(&new, None));
+        // Nothing that is seen later changes it, not even when.
+        assert_eq!(seen(new.clone(), Some(&own), false, false, later), new);
+        assert_eq!(seen(new.clone(), Some(&own), true, false, later), new);
+        assert_eq!(seen(new.clone(), Some(&other), false, false, later), RegistrationStatus::default());
+        // A denial holds until the cluster is let in.
+        let denied = seen(RegistrationStatus::default(), Some(&own), false, true, now);
+        assert_eq!(denied.denied_before, Some(mark));
+        assert!(was_denied(&denied, Some(&own)) && !was_denied(&denied, Some(&other)));
+        assert_eq!(seen(denied.clone(), Some(&own), false, true, later), denied);
+        assert_eq!(seen(denied, Some(&own), true, false, later).denied_before, None);
+        // Whatever else is written of the same cluster, and of the next one of the name.
+        let settled = settled(new.clone(), Some(own.clone()), Vec::new(), later);
+        assert!(was_accepted(&settled, Some(&own)));
+        let of_earlier = RegistrationStatus { cluster_uid: Some(other), ..new };
+        let unknown = with_unknown_key(of_earlier, Some(own.clone()), &Settings::default(), later);
+        assert!(was_accepted(&unknown, Some(&own)));
     }
 
     #[test]

@@ -122,6 +122,12 @@ pub struct RegistrationStatus {
     /// That its acceptance was withdrawn because its time was over. None: it was not, or the cluster was accepted since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expired: Option<RegistrationExpiry>,
+    /// That the hub was seen to accept the cluster. Where it does so no more, only a person lets it in again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_before: Option<RegistrationSeen>,
+    /// That a request for its name was seen as denied. None: it was not, or the cluster was accepted since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_before: Option<RegistrationSeen>,
     /// The last decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<RegistrationDecision>,
@@ -203,7 +209,8 @@ pub struct RegistrationKey {
     pub spki_sha256: String,
 }
 
-/// What of a Registration tells which keys its name was given to: the record, larger than all the rest, is not kept.
+/// What of a Registration tells which keys its name was given to, and what was seen of its cluster: the record, larger than all
+/// the rest, is not kept.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource)]
 #[resource(inherit = Registration, crates(kube_core = "kube_core"))]
 pub struct RegisteredKeys {
@@ -225,6 +232,12 @@ pub struct RegisteredKeysStatus {
     /// Keys that certificates were approved for, those that end last.
     #[serde(default)]
     pub keys: Vec<RegistrationKey>,
+    /// That the hub was seen to accept the cluster.
+    #[serde(default)]
+    pub accepted_before: Option<RegistrationSeen>,
+    /// That a request for its name was seen as denied.
+    #[serde(default)]
+    pub denied_before: Option<RegistrationSeen>,
 }
 
 /// What is about to be done, and to exactly which objects.
@@ -298,6 +311,26 @@ pub struct RegistrationExpiry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = MAX_TEXT)))]
     pub reason: Option<String>,
+}
+
+/// What was seen of one cluster, and holds for no other one of its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationSeen {
+    /// UID of the ManagedCluster.
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub cluster_uid: String,
+    /// When it was first seen, in RFC 3339.
+    #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
+    pub at: String,
+}
+
+impl RegistrationSeen {
+    /// Whether it is about the cluster of this UID.
+    pub fn is_of(&self, uid: Option<&str>) -> bool {
+        uid == Some(self.cluster_uid.as_str())
+    }
 }
 
 /// What was decided last.

@@ -6,7 +6,7 @@ use common::*;
 use csr_fixtures::{Fixture, Key, Kind};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use ocm_core::accept::{Chosen, Decision, Found, Help, Options, Refusal, another_requester, decide, noted};
+use ocm_core::accept::{Chosen, Decision, Found, Help, Options, Refusal, another_requester, decide, is_denied, noted};
 use ocm_core::csr::{Code, Request, Settings};
 use ocm_rules::claim::Namespace;
 
@@ -446,6 +446,35 @@ fn a_denied_cluster_is_let_in_by_its_name_only() {
     let mut now = with_condition(joined(120), "HubAcceptedManagedCluster", "True", 115);
     now.spec.hub_accepts_client = Some(false);
     assert_refused(&decide_with(&now, &[], &in_bulk), Code::DeniedBefore);
+}
+
+#[test]
+fn what_the_controller_has_noted_of_a_denial_counts_when_the_hub_tells_nothing_of_it_any_more() {
+    let in_bulk = Options { chosen: Chosen::InBulk, ..Options::default() };
+    let (waits, let_in, asks, mut no) = (cluster(), accepted(), asks("again", 110, &key()), right());
+    let (again, approved) = (Request::read(&asks), Request::read(&concluded(asks.clone(), "Approved")));
+    let (again, approved) = ([&again], [&approved]);
+    let found = |requests| Found { cluster: Some(&waits), requests, ..Found::default() };
+    for noted in [
+        Found { accepted_before: true, ..found(&again) },
+        Found { accepted_before: true, ..found(&approved) },
+        Found { denied_before: true, ..found(&again) },
+        Found { denied_before: true, ..found(&approved) },
+    ] {
+        assert_refused(&decide(CLUSTER, &noted, &in_bulk), Code::DeniedBefore);
+        // Whoever names it means it.
+        assert!(matches!(decide(CLUSTER, &noted, &Options::default()), Decision::Act { accept: true, .. }));
+    }
+    assert!(matches!(decide(CLUSTER, &found(&approved), &in_bulk), Decision::Act { .. }), "nothing was noted");
+    // It is to be noted while the hub has the request, and as long as nobody lets the cluster in.
+    conclude_at(&mut no, "Denied", REGISTERED + 5);
+    let no = Request::read(&no);
+    let no = [&no];
+    assert!(is_denied(CLUSTER, &found(&no), &in_bulk) && !is_denied(CLUSTER, &found(&again), &in_bulk));
+    let noted = Found { denied_before: true, ..found(&again) };
+    assert!(is_denied(CLUSTER, &noted, &in_bulk));
+    assert!(!is_denied(CLUSTER, &Found { cluster: Some(&let_in), ..noted }, &in_bulk));
+    assert!(!is_denied(CLUSTER, &Found { cluster: None, ..noted }, &in_bulk));
 }
 
 #[test]

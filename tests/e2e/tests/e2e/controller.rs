@@ -196,6 +196,50 @@ fn a_key_that_was_approved_of_a_cluster_that_was_never_let_in_keeps_the_name() {
 }
 
 #[test]
+fn a_persons_no_outlasts_everything_that_the_hub_keeps_of_it() {
+    let hub = hub("controller-denied", true);
+    let required = json!({"module": {"builtin": "required-labels"}, "settings": {"required": [{"key": "env"}]}});
+    policy(&hub.cluster, "required-labels", required);
+    let mut controller = Controller::start(&hub);
+    let label = |name: &str| {
+        hub.cluster.kubectl(&["label", "managedcluster", name, "env=prod"]).expect("an administrator labels it");
+    };
+    let (first, second) = (hub.join("c1"), hub.join("c2"));
+    until("both wait for the label", || ["c1", "c2"].iter().all(|name| waits_for(&hub, name).contains("LabelMissing")));
+    // One was let in, and nothing but the Registration tells it after somebody has taken that back.
+    label("c1");
+    until("c1 is accepted", || registration(&hub, "c1")["acceptedBefore"].is_object());
+    assert!(hub.accepts("c1"));
+    hub.patch("c1", json!({"spec": {"hubAcceptsClient": false}}));
+    until("it waits for a person", || waits_for(&hub, "c1").ends_with("(DeniedBefore)"));
+    // The request of the other one was denied; nothing else stands in its way when it asks again.
+    hub.conclude(&second, "deny");
+    until("it is noted", || registration(&hub, "c2")["deniedBefore"].is_object());
+    hub.cluster.kubectl(&["delete", "csr", &second]).expect("the hub collects it");
+    label("c2");
+    let again = hub.ask(&Ask::with("c2", &csr_fixtures::Fixture::agent("c2", "a2")));
+    until("it waits for a person", || waits_for(&hub, "c2").ends_with("(DeniedBefore)"));
+    // Whoever acts next knows no more than what is written.
+    assert_eq!(controller.terminate(), Some(0));
+    let _controller = Controller::start_as(&hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
+    let third = hub.join("c3");
+    label("c3");
+    until("c3 is accepted", || hub.accepts("c3"));
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(!hub.accepts("c1") && !hub.accepts("c2") && !hub.is("Approved", &again));
+    assert!(hub.is("Approved", &first) && hub.is("Approved", &third));
+    let said = run(kubectl_ocm("policy", hub.cluster.kubeconfig()).args(["explain", "c1"]));
+    assert!(said.stdout.contains("is not accepted any more") && said.stdout.contains("accept c1"), "{said:?}");
+    let said = hub.accept(&["--all-pending", "--yes", "--output", "json"]);
+    assert_eq!((said.reason("c1").as_str(), said.reason("c2").as_str()), ("DeniedBefore", "DeniedBefore"), "{said:?}");
+    // A person may.
+    let said = hub.accept(&["c1", "c2"]);
+    assert!(said.code == 0 && hub.accepts("c1") && hub.accepts("c2") && hub.is("Approved", &again), "{said:?}");
+    until("nothing keeps them out", || ["c1", "c2"].iter().all(|name| waits_for(&hub, name).is_empty()));
+    assert!(registration(&hub, "c2")["deniedBefore"].is_null(), "{:#}", registration(&hub, "c2"));
+}
+
+#[test]
 fn a_name_of_which_no_key_is_known_is_not_given_to_another() {
     let hub = hub("controller-before", true);
     // It joined before there was a controller, and the hub has collected its request since.
@@ -344,7 +388,7 @@ fn wherever_it_is_cut_off_the_next_one_comes_to_the_same_end() {
             status["keys"].is_array() && status["intent"].is_null()
         });
         let mut end = registration(&hub, &name);
-        for own in ["clusterUid", "request", "decision", "keys"] {
+        for own in ["acceptedBefore", "clusterUid", "request", "decision", "keys"] {
             assert!(!end[own].is_null(), "{own}: {end:#}");
             end[own] = Value::Null;
         }

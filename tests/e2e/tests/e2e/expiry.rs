@@ -287,7 +287,7 @@ fn wherever_a_withdrawal_is_cut_off_it_happens_once() {
         assert!(held.values().any(|value| value == HELD), "{name}: {held:?}");
         assert_eq!(ended(&hub, &name).len(), 1, "{name}");
         let mut status = registration(&hub, &name);
-        for own in ["clusterUid", "request", "decision", "keys"] {
+        for own in ["acceptedBefore", "clusterUid", "request", "decision", "keys"] {
             assert!(!status[own].is_null(), "{own}: {status:#}");
             status[own] = Value::Null;
         }

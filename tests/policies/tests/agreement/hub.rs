@@ -309,6 +309,8 @@ impl Hub {
                 let ends = noted.status.keys.iter().map(|key| key.until.as_str());
                 accept::noted(noted.status.cluster_uid.as_deref(), ends)
             }),
+            accepted_before: false,
+            denied_before: false,
         };
         decide(self.name, &found, &self.options)
     }

@@ -25,7 +25,7 @@ impl Case<'_> {
     /// What only somebody who names the cluster may do.
     fn in_bulk(&self, accept: bool) -> Option<Refusal> {
         let standing = if accept { claim::standing(Some(&self.holder)) } else { None };
-        let violation = standing.or_else(|| claim::denied(&self.holder, self.claimants())).or_else(|| {
+        let violation = standing.or_else(|| self.denied()).or_else(|| {
             // A person let it in, with a request that is gone or before there was any: for whom, the hub does not tell.
             let unknown =
                 self.holder.accepted_by_person() && !self.holder.joined && self.granted_now().next().is_none();

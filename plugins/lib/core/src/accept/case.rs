@@ -60,6 +60,10 @@ pub struct Found<'a> {
     pub role_created: Option<Timestamp>,
     /// What the policy controller has noted of the name, if anything: see [`noted()`](super::noted()).
     pub registration: Option<claim::Registration<'a>>,
+    /// Whether it has noted that the hub accepted this very cluster before.
+    pub accepted_before: bool,
+    /// Whether it has noted that a request for the name of this very cluster was denied.
+    pub denied_before: bool,
     /// The requests that carry its label.
     pub requests: &'a [&'a Request],
     /// Users besides the usual ones whom the hub itself lets register clusters: see [`crate::bootstrap`].
@@ -92,6 +96,7 @@ pub(super) struct Case<'a> {
     pub(super) settings: Settings,
     /// What is said to have happened later has not.
     latest: Option<Timestamp>,
+    denied_before: bool,
     pub(super) requests: Vec<Indexed<'a>>,
 }
 
@@ -118,7 +123,8 @@ impl<'a> Case<'a> {
             found.requests.iter().copied().enumerate().filter(|(_, request)| request.facts().is_first_of(name));
         let settings = settings(found, options);
         let latest = found.now.and_then(|now| now.checked_add(SKEW).ok());
-        Self { name, cluster, holder, facts, options, settings, latest, requests: requests.collect() }
+        let denied_before = found.denied_before;
+        Self { name, cluster, holder, facts, options, settings, latest, denied_before, requests: requests.collect() }
     }
 
     pub(super) fn violations(&self, request: &Request) -> Vec<Violation> {
@@ -171,14 +177,21 @@ impl<'a> Case<'a> {
         self.requests.iter().copied().filter(move |(_, request)| self.claimant(request).is_some_and(now))
     }
 
+    /// Whether somebody denied a request for the name, of those that the hub still has or before, and nobody let the cluster in
+    /// all the same.
+    pub(super) fn denied(&self) -> Option<Violation> {
+        let noted = self.denied_before.then_some(Claimant { key: "", state: claim::State::Denied { at: None } });
+        claim::denied(&self.holder, self.claimants().chain(noted))
+    }
+
     /// Who besides holds the name or waits for it, so that `request` does not simply get it.
     pub(super) fn rivals(&self, request: &Request) -> Option<Violation> {
         claim::rivals(&self.holder, request.key_digest().unwrap_or_default(), self.claimants())
     }
 }
 
-/// What the hub says of a cluster itself.
-pub(super) fn holder(cluster: &ManagedCluster) -> Holder {
+/// What the hub says of a cluster itself, with what was noted of it: its agent may take away what the hub says.
+pub(super) fn holder(cluster: &ManagedCluster, found: &Found<'_>) -> Holder {
     let joined = conditions::find(conditions_of(cluster), managed_cluster::JOINED)
         .filter(|condition| condition.status == conditions::TRUE);
     Holder {
@@ -193,7 +206,8 @@ pub(super) fn holder(cluster: &ManagedCluster) -> Holder {
                 .and_then(|annotations| annotations.get(content::ACCEPTED_BY_HUB))
                 .map(String::as_str),
         ),
-        accepted_before: conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED).is_some(),
+        accepted_before: found.accepted_before
+            || conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED).is_some(),
         joined: joined.is_some(),
         joined_at: millis(joined.map(|condition| condition.last_transition_time.0)),
     }

@@ -12,7 +12,7 @@ use crate::{name, registration};
 
 /// Decides for the cluster `name`.
 pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
-    let holder = found.cluster.map(holder);
+    let holder = found.cluster.map(|cluster| holder(cluster, found));
     // Whoever names a cluster that was denied lets it in again; a selector does not, see below.
     let standing = claim::standing(holder.as_ref()).filter(|violation| violation.code != Code::DeniedBefore);
     let (Some(cluster), Some(holder), None) = (found.cluster, holder, &standing) else {
@@ -33,6 +33,13 @@ pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
         None => case.with_any_key(),
     };
     admit(&case, decision)
+}
+
+/// Whether somebody denied a request for the name of the cluster, and nobody let it in all the same. The hub forgets such a
+/// request; whoever is to remember it asks in time.
+pub fn is_denied(name: &str, found: &Found<'_>, options: &Options) -> bool {
+    let case = found.cluster.map(|cluster| Case::new(name, cluster, holder(cluster, found), found, options));
+    case.is_some_and(|case| case.denied().is_some())
 }
 
 /// How many of the requests that wait for the name break which rule; each counts for the first one that it breaks.

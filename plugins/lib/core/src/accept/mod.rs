@@ -17,7 +17,7 @@ mod why;
 
 pub use approval::{Approver, Terms, Word, WrongGroups, another_requester, word};
 pub use case::{Chosen, Found, Options};
-pub use decide::{decide, wrong};
+pub use decide::{decide, is_denied, wrong};
 pub use noted::{last_end, noted};
 pub use outcome::{Decision, Help, Refusal};
 pub use why::{Judged, Part, Way, judged, overriding, way};

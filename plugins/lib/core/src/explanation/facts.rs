@@ -50,6 +50,13 @@ impl Facts {
         })
     }
 
+    /// Whether the controller saw that the hub accepted the very cluster that it has: its conditions may not tell it any more.
+    pub(super) fn was_accepted(&self) -> bool {
+        let uid = self.cluster().and_then(|cluster| cluster.metadata.uid.as_deref());
+        let seen = self.written().and_then(|status| status.accepted_before.as_ref());
+        seen.is_some_and(|seen| seen.is_of(uid))
+    }
+
     /// What keeps the cluster out, in the words of the controller. While keys of an earlier cluster of the name may be used
     /// the Registration keeps its UID, and speaks of the request that waits now.
     pub(super) fn waiting_for(&self) -> Option<&str> {

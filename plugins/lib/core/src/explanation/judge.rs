@@ -197,6 +197,7 @@ fn finding(facts: &Facts, standing: Option<&Standing>) -> Finding {
                 Finding::Expired { at, policies, reason }
             }
             Phase::Denied => Finding::NotAccepted,
+            _ if facts.was_accepted() => Finding::NotAccepted,
             _ => kept_out(facts),
         },
         _ if facts.cluster.is_ok() => removed(facts.written(), facts.now),

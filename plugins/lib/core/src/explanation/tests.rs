@@ -421,6 +421,12 @@ fn whom_the_hub_denied_or_lets_go_is_told_before_what_policies_said() {
     let status = with(decided("Allow"), "approvedBy", json!(["strict"]));
     let denied = facts(denied, Some(status.clone()));
     assert_eq!((finding(&denied), remedies(&denied)), (Finding::NotAccepted, vec![Remedy::Accept("c1".to_owned())]));
+    // Its agent, or whoever else writes conditions, has taken away what tells it.
+    let seen = |uid: &str| with(status.clone(), "acceptedBefore", json!({"clusterUid": uid, "at": DECIDED}));
+    let taken_back = facts(cluster(false), Some(seen("u1")));
+    assert_eq!((finding(&taken_back), remedies(&taken_back)), (Finding::NotAccepted, remedies(&denied)));
+    assert_ne!(finding(&facts(cluster(false), Some(seen("another")))), Finding::NotAccepted);
+    assert!(matches!(finding(&facts(cluster(true), Some(seen("u1")))), Finding::LetIn { .. }));
     let mut leaving = cluster(true);
     leaving.metadata.deletion_timestamp = Some(Time(time(DECIDED)));
     assert_eq!(finding(&facts(leaving, Some(status))), Finding::Detaching);

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kube::Api;
 use kube::api::{ListParams, PartialObjectMeta};
 use ocm_api::ManagedCluster;
+use ocm_api::registration::RegistrationSeen;
 use ocm_core::accept::{Decision, Found, Help, Options, Refusal, decide};
 use ocm_core::csr::{Code, Request};
 use ocm_core::phase::{Phase, standing};
@@ -103,11 +104,16 @@ pub(super) fn decided<T>(
     let cluster = registry.clusters.get(&name).cloned();
     let asked = registry.requests.remove(&name).unwrap_or_default();
     let requests: Vec<&Request> = asked.iter().map(|asked| &asked.request).collect();
+    let uid = cluster.as_ref().and_then(|cluster| cluster.metadata.uid.as_deref());
+    let written = registry.written(&name);
+    let is_own = |seen: &RegistrationSeen| seen.is_of(uid);
     let found = Found {
         cluster: cluster.as_ref(),
         namespace: registry.namespace_of(&name),
         role_created: registry.role_created(&name),
         registration: registry.registration(&name),
+        accepted_before: written.and_then(|written| written.accepted_before.as_ref()).is_some_and(is_own),
+        denied_before: written.and_then(|written| written.denied_before.as_ref()).is_some_and(is_own),
         requests: &requests,
         bound_accounts: &registry.bound_accounts,
         now: Some(Timestamp::now()),

@@ -71,7 +71,7 @@ pub struct Registry {
     namespaces: BTreeMap<String, claim::Namespace>,
     /// When the ClusterRoles of agents were created, by their names.
     roles: BTreeMap<String, Timestamp>,
-    /// What the policy controller has noted of the keys of names, by name: of clusters whose agent has joined not always.
+    /// What the policy controller has noted of names, by name: of clusters that are in not always.
     registrations: BTreeMap<String, RegisteredKeysStatus>,
     /// Why that may not be read, in a sentence, where the hub has it.
     pub unread: Option<String>,
@@ -105,12 +105,12 @@ impl Registry {
             Scope::All => many(hub, None).await.map(|(lists, roles)| (lists, roles, None))?,
         };
         // Of a fleet few wait, and only of those it matters.
-        let unjoined: Vec<String> =
-            clusters.iter().filter(|cluster| !has_joined(cluster)).filter_map(name_of).collect();
+        let is_in = |cluster: &ManagedCluster| has_joined(cluster) && cluster.spec.hub_accepts_client == Some(true);
+        let waiting: Vec<String> = clusters.iter().filter(|cluster| !is_in(cluster)).filter_map(name_of).collect();
         let noted = async {
             match noted {
                 Some(noted) => Ok(noted),
-                None => noted_of(hub, &unjoined).await,
+                None => noted_of(hub, &waiting).await,
             }
         };
         let bound = bound_accounts(hub, requests.iter().map(|asked| &asked.request));
@@ -165,6 +165,11 @@ impl Registry {
     /// What the policy controller has noted of a name, if anything.
     pub fn registration(&self, name: &str) -> Option<claim::Registration<'_>> {
         self.registrations.get(name).map(noted)
+    }
+
+    /// What the policy controller has noted of a name as it is written.
+    pub(crate) fn written(&self, name: &str) -> Option<&RegisteredKeysStatus> {
+        self.registrations.get(name)
     }
 }
 
