@@ -1,6 +1,7 @@
 //! What the controller writes to the hub, each pinned to exactly what was judged.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,6 +14,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
 use ocm_kube::apply::FIELD_MANAGER;
 use ocm_kube::pages::paged;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::failed::{Failed, failed};
@@ -118,32 +120,47 @@ impl Effects {
         has_spec: bool,
         changes: &[Value],
     ) -> Result<u64, Failed> {
-        self.write(cluster, acceptance(cluster, has_spec, changes)).await
+        self.write_as_judged(cluster, acceptance(cluster, has_spec, changes)).await
     }
 
-    /// Accepts exactly this cluster no more.
+    /// Accepts exactly this cluster no more, whatever else is written to it meanwhile: its agent could write all the time.
     pub(crate) async fn withdraw(&self, cluster: &ManagedCluster) -> Result<u64, Failed> {
-        self.write(cluster, withdrawal(cluster)).await
+        self.write_as_judged(cluster, withdrawal(cluster)).await
+    }
+
+    /// Gives exactly this cluster an annotation, whatever else is written to it meanwhile.
+    pub(crate) async fn annotate(&self, cluster: &ManagedCluster, key: &str, value: &str) -> Result<(), Failed> {
+        // The API server takes no other UID than the one that the object has.
+        let patch = json!({"metadata": {"uid": cluster.metadata.uid, "annotations": {key: value}}});
+        self.write(cluster, &Patch::Merge(patch)).await.map(drop)
     }
 
     /// Changes exactly this cluster as it was looked at.
     pub(crate) async fn change(&self, cluster: &ManagedCluster, changes: Vec<Value>) -> Result<(), Failed> {
         let patch = pins(cluster).into_iter().chain(changes).collect();
-        self.write(cluster, patch).await.map(drop)
+        self.write_as_judged(cluster, patch).await.map(drop)
     }
 
-    async fn write(&self, cluster: &ManagedCluster, patch: Value) -> Result<u64, Failed> {
+    /// Sends a patch that fails as a whole where the cluster is not what it says.
+    async fn write_as_judged(&self, cluster: &ManagedCluster, patch: Value) -> Result<u64, Failed> {
         let patch = serde_json::from_value(patch).map_err(|error| Failed::Refused(error.to_string()))?;
+        self.write(cluster, &Patch::<()>::Json(patch)).await
+    }
+
+    async fn write<P: Serialize + fmt::Debug>(
+        &self,
+        cluster: &ManagedCluster,
+        patch: &Patch<P>,
+    ) -> Result<u64, Failed> {
         let api: Api<DynamicObject> =
             Api::all_with(self.client.clone(), &kube::api::ApiResource::erase::<ManagedCluster>(&()));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
-        let written =
-            self.send(api.patch(name, &params, &Patch::<()>::Json(patch))).await.map_err(|failed| match failed {
-                // It is not what was judged any more, or a webhook of the hub wanted a change that does not fit: look anew.
-                Failed::Invalid(_) => Failed::Changed,
-                failed => failed,
-            })?;
+        let written = self.send(api.patch(name, &params, patch)).await.map_err(|failed| match failed {
+            // It is not what was judged any more, or a webhook of the hub wanted a change that does not fit: look anew.
+            Failed::Invalid(_) => Failed::Changed,
+            failed => failed,
+        })?;
         Ok(number(written.metadata.resource_version.as_deref()))
     }
 
@@ -214,8 +231,11 @@ fn acceptance(cluster: &ManagedCluster, has_spec: bool, changes: &[Value]) -> Va
 
 /// The patch that withdraws the acceptance of a cluster, and changes nothing else.
 fn withdrawal(cluster: &ManagedCluster) -> Value {
-    let withdraw = json!({"op": "replace", "path": "/spec/hubAcceptsClient", "value": false});
-    pins(cluster).into_iter().chain([withdraw]).collect()
+    json!([
+        {"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid},
+        {"op": "test", "path": "/spec/hubAcceptsClient", "value": true},
+        {"op": "replace", "path": "/spec/hubAcceptsClient", "value": false},
+    ])
 }
 
 /// What events about a cluster are about.
@@ -259,9 +279,25 @@ mod tests {
         assert_eq!((&tests[0]["value"], &tests[1]["value"]), (&json!("u"), &json!("7")));
         let accept = json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true});
         assert_eq!((&patch[2], &patch[3], patch.as_array().map(Vec::len)), (&change, &accept, Some(4)));
-        let patch = withdrawal(&cluster);
+    }
+
+    #[test]
+    fn a_withdrawal_is_of_this_cluster_whatever_version_it_has_by_then() {
+        let cluster = |version: &str| -> ManagedCluster {
+            serde_json::from_value(json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                "metadata": {"name": "c1", "uid": "u", "resourceVersion": version, "generation": version.len()},
+                "spec": {"hubAcceptsClient": true},
+            }))
+            .unwrap()
+        };
+        let patch = withdrawal(&cluster("7"));
+        assert_eq!(patch, withdrawal(&cluster("800")));
+        let pins = [("/metadata/uid", json!("u")), ("/spec/hubAcceptsClient", json!(true))];
+        for (index, (path, value)) in pins.into_iter().enumerate() {
+            assert_eq!(patch[index], json!({"op": "test", "path": path, "value": value}));
+        }
         let withdraw = json!({"op": "replace", "path": "/spec/hubAcceptsClient", "value": false});
-        assert_eq!((patch[0]["value"].as_str(), patch[1]["value"].as_str()), (Some("u"), Some("7")));
         assert_eq!((&patch[2], patch.as_array().map(Vec::len)), (&withdraw, Some(3)));
     }
 

@@ -8,9 +8,9 @@
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ocm_api::ManagedCluster;
-use ocm_api::registration::{RegistrationIntent, RegistrationStatus};
+use ocm_api::registration::{RegistrationIntent, RegistrationObligation, RegistrationStatus};
 use ocm_core::policy_engine::{CONTROLLER, NAMESPACE};
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::Answer;
@@ -30,6 +30,9 @@ use crate::status::{self, Said, Waiting};
 const SETTLES: Duration = Duration::from_secs(60);
 /// When they are asked again meanwhile, and when a cluster that was held is looked at again at the latest.
 const SOON: Duration = Duration::from_secs(1);
+
+/// It is told of an acceptance that is still there for so long after its end.
+const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
 
 /// What follows from the time of an acceptance.
 pub(crate) enum Looked {
@@ -94,7 +97,14 @@ impl Joins {
             }
             // What policies do not say while they are out of force on purpose takes nothing away. That end is looked at again.
             Step::Withdraw(_) if self.emergency.is_on() => Ok(Looked::GoesOn(before.into(), Next::Limited(LONGEST))),
-            Step::Withdraw(_) => Ok(Looked::Ends(self.withdraw(snapshot, cluster, before, &said, now).await?)),
+            Step::Withdraw(_) => {
+                let obligations = before.obligations.clone();
+                let withdrawn = self.withdraw(snapshot, cluster, before, &said, now).await;
+                if let Err(failed) = &withdrawn {
+                    self.overdue(cluster, &obligations, failed, now).await;
+                }
+                Ok(Looked::Ends(withdrawn?))
+            }
         }
     }
 
@@ -153,10 +163,7 @@ impl Joins {
         said: &Said,
         now: Timestamp,
     ) -> Result<Next, Failed> {
-        if self.hold_first(snapshot, cluster).await? {
-            // The cluster is another version now.
-            return Ok(Next::Limited(SOON));
-        }
+        self.hold_first(snapshot, cluster).await?;
         let intent = RegistrationIntent {
             withdraw: true,
             cluster_version: cluster.metadata.resource_version.clone().unwrap_or_default(),
@@ -180,6 +187,33 @@ impl Joins {
             tokio::time::sleep(LOOKS).await;
         }
         Ok(Next::Rest)
+    }
+
+    /// Tells of an acceptance that could not be withdrawn, and once of one that is there long after its end.
+    async fn overdue(
+        &self,
+        cluster: &ManagedCluster,
+        obligations: &[RegistrationObligation],
+        failed: &Failed,
+        now: Timestamp,
+    ) {
+        let (name, uid) = (cluster.metadata.name.as_deref().unwrap_or_default(), cluster.metadata.uid.as_ref());
+        // What was not seen yet was written.
+        if matches!(failed, Failed::NotLeading | Failed::Unseen) {
+            return;
+        }
+        // Of every other reason whoever looked tells.
+        if matches!(failed, Failed::Changed) {
+            self.log.undone(name, "Changed", &format!("it was not withdrawn: {failed}"));
+        }
+        let end = status::expiry(obligations, uid, now).at;
+        if end.parse::<Timestamp>().is_ok_and(|end| now.duration_since(end) < OVERDUE) {
+            return;
+        }
+        let mark = format!("overdue/{}/{end}", uid.map(String::as_str).unwrap_or_default());
+        let mark = ocm_policy_engine::digest(mark.as_bytes());
+        let told = format!("its acceptance ended at {end}, and could not be withdrawn so far: {failed}");
+        self.effects.tell_once(about(cluster), &mark[..16], "AcceptanceNotWithdrawn", false, &told).await;
     }
 
     /// Tells of an acceptance that was withdrawn, once, and writes down that it was.

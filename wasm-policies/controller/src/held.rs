@@ -113,22 +113,20 @@ impl Joins {
         Ok(())
     }
 
-    /// Before an acceptance is withdrawn: has the hub leave the cluster alone, where it would accept it again at once. Whether
-    /// that was written.
-    pub(crate) async fn hold_first(&self, snapshot: &Snapshot, cluster: &ManagedCluster) -> Result<bool, Failed> {
+    /// Before an acceptance is withdrawn: has the hub leave the cluster alone, where it would accept it again at once.
+    pub(crate) async fn hold_first(&self, snapshot: &Snapshot, cluster: &ManagedCluster) -> Result<(), Failed> {
         let annotations = cluster.metadata.annotations.as_ref();
         let is_there = annotations.is_some_and(|all| all.contains_key(AUTOMATICALLY_ACCEPTED_ON));
         if is_there || !self.auto_approval.is_on() {
-            return Ok(false);
+            return Ok(());
         }
-        match self.effects.change(cluster, holding(annotations.is_some())).await {
-            Ok(()) => Ok(true),
+        match self.effects.annotate(cluster, AUTOMATICALLY_ACCEPTED_ON, HELD).await {
             // Who may do less than that withdraws it all the same.
             Err(Failed::Forbidden(why) | Failed::Refused(why) | Failed::Invalid(why)) => {
                 self.log.refused(&snapshot.name, &why);
-                Ok(false)
+                Ok(())
             }
-            Err(failed) => Err(failed),
+            held => held,
         }
     }
 

@@ -4,17 +4,23 @@
 #[path = "../../../../wasm-policies/engine/tests/support/guest.rs"]
 mod guest;
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{Hub, managed_cluster};
+use e2e_tests::connection::connect;
 use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, registration};
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, policy, prepare};
 use e2e_tests::{bundle, kubectl_ocm, object, run, until, until_within};
 use guest::Guest;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use ocm_api::ManagedCluster;
 use ocm_rules::cluster::{ACCEPTED_BY_HUB, HELD};
 use serde_json::{Value, json};
 
@@ -67,6 +73,35 @@ fn ended(hub: &Hub, name: &str) -> Vec<Value> {
     events["items"].as_array().expect("a list").iter().filter(about).cloned().collect()
 }
 
+/// What ends with this: also a story that has failed waits for its threads.
+struct Writing<'a>(&'a AtomicBool);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Writes the status of a cluster again and again, from shortly before its end until it is over.
+fn writes(kubeconfig: &Path, name: &str, number: usize, end: Timestamp, is_over: &AtomicBool) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let client = runtime.block_on(connect(kubeconfig)).client;
+    let clusters: Api<ManagedCluster> = Api::all(client);
+    let begin = end - SignedDuration::from_secs(3);
+    while Timestamp::now() < begin && !is_over.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for round in 0.. {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        let claim = json!({"status": {"version": {"kubernetes": format!("v1.{number}.{round}")}}});
+        let patch = Patch::Merge(claim);
+        // Whatever the hub answers: it is written again.
+        let _ = runtime.block_on(clusters.patch_status(name, &PatchParams::default(), &patch));
+    }
+}
+
 fn explain(hub: &Hub, name: &str) -> String {
     let said = run(kubectl_ocm("policy", hub.cluster.kubeconfig()).args(["explain", name]));
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -108,16 +143,26 @@ fn what_is_given_for_a_time_ends_with_it_and_only_a_person_gives_it_again() {
     let table = hub.cluster.kubectl(&["get", "hreg", "-o", "wide"]).expect("it is listed");
     assert!(table.contains("EXPIRES") && table.contains(&end.to_string()), "{table}");
 
-    until_within(
-        MINUTE + LATE,
-        "c1 is accepted no more",
-        || explain(&hub, "c1"),
-        || {
-            let accepted = hub.accepts("c1");
-            assert!(accepted || Timestamp::now() >= end, "before {end}");
-            !accepted
-        },
-    );
+    // However often its agent writes, as it may: nothing is in its specification.
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let (hub, is_over) = (hub.cluster.kubeconfig(), &is_over);
+            scope.spawn(move || writes(hub, "c1", number, end, is_over));
+        }
+        let _writing = Writing(&is_over);
+        until_within(
+            MINUTE + LATE,
+            "c1 is accepted no more",
+            || explain(&hub, "c1"),
+            || {
+                let accepted = hub.accepts("c1");
+                assert!(accepted || Timestamp::now() >= end, "before {end}");
+                !accepted
+            },
+        );
+    });
+    assert!(end.duration_until(Timestamp::now()) < SignedDuration::try_from(LATE).expect("seconds"), "{end}");
     until("it is written", || registration(&hub, "c1")["expired"].is_object());
     let status = registration(&hub, "c1");
     assert_eq!(status["expired"]["policies"], json!([LIMITS]), "{status:#}");
