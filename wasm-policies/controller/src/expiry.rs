@@ -21,7 +21,7 @@ use crate::effects::about;
 use crate::failed::Failed;
 use crate::held::acceptance;
 use crate::hub::Snapshot;
-use crate::joins::{DECIDES, Joins, LONGEST, LOOKS, Unlimited};
+use crate::joins::{DECIDES, Joins, LONGEST, Unlimited};
 use crate::queue::Next;
 use crate::status::{self, Said, Waiting};
 
@@ -182,10 +182,7 @@ impl Joins {
         let version = self.effects.withdraw(cluster).await?;
         self.withdrawn(snapshot, cluster, new, now).await?;
         // Whoever looked at the cluster as it was would take it for one that somebody has accepted again.
-        while self.hub.version(&snapshot.name).is_some_and(|known| known < version) {
-            self.effects.send(async { Ok(()) }).await?;
-            tokio::time::sleep(LOOKS).await;
-        }
+        self.until_known(&snapshot.name, version).await?;
         Ok(Next::Rest)
     }
 

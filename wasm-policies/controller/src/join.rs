@@ -418,7 +418,7 @@ impl Joins {
     }
 
     /// Waits in the same way until this controller knows a cluster as it was written, or a later version of it.
-    async fn until_known(&self, name: &str, version: u64) -> Result<(), Failed> {
+    pub(crate) async fn until_known(&self, name: &str, version: u64) -> Result<(), Failed> {
         let known = async {
             while self.hub.version(name).is_some_and(|known| known < version) {
                 self.effects.send(async { Ok(()) }).await?;
