@@ -20,6 +20,7 @@ impl NameError {
         match self.why {
             Unfit::Form => None,
             Unfit::Reserved => Some("the hub or Kubernetes uses this name itself"),
+            Unfit::Addon(_) => Some("certificates of the add-on of this name would have the rights of the cluster"),
         }
     }
 
@@ -27,7 +28,7 @@ impl NameError {
     pub const fn hint(&self) -> Option<&'static str> {
         match self.why {
             Unfit::Form => Some(FORM),
-            Unfit::Reserved => None,
+            Unfit::Reserved | Unfit::Addon(_) => None,
         }
     }
 
@@ -52,7 +53,7 @@ pub fn check_known(name: &str) -> Result<(), NameError> {
 /// Refuses what no cluster may register as: of clusters that come to be.
 ///
 /// # Errors
-/// Where the text is no DNS label, or a name that the hub uses itself.
+/// Where the text is no DNS label, a name that the hub uses itself, or one whose group an add-on has.
 pub fn check_new(name: &str) -> Result<(), NameError> {
     match unfit(name) {
         None => Ok(()),
@@ -76,10 +77,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_hubs_own_is_looked_up_and_not_given() {
-        assert_eq!(check_known("kube-system"), Ok(()));
-        let failure = check_new("kube-system").unwrap_err().failure();
-        assert!(failure.causes.len() == 1 && failure.hints.is_empty(), "{failure}");
-        assert_eq!(failure.message, "\"kube-system\" cannot be the name of a managed cluster");
+    fn a_name_of_the_hubs_own_or_of_an_add_ons_is_looked_up_and_not_given() {
+        for name in ["kube-system", "cluster-proxy"] {
+            assert_eq!(check_known(name), Ok(()));
+            let failure = check_new(name).unwrap_err().failure();
+            assert!(failure.causes.len() == 1 && failure.hints.is_empty(), "{failure}");
+            assert_eq!(failure.message, format!("{name:?} cannot be the name of a managed cluster"));
+        }
     }
 }

@@ -50,7 +50,7 @@ fn names_of_the_hub_are_not_given_away() {
         decide(name, &found, &Options::default())
     };
     let own = Namespace::Own { created: Some(at(REGISTERED + 1).as_millisecond()) };
-    for name in ["default", "kube-system", "kube-x", "open-cluster-management", "managed-clusters"] {
+    for name in ["default", "kube-system", "kube-x", "open-cluster-management", "managed-clusters", "cluster-proxy"] {
         assert_refused(&of(name, Namespace::Absent), Code::NameReserved);
         assert_refused(&of(name, own), Code::NameReserved);
     }

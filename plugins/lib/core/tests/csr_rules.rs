@@ -7,6 +7,7 @@ use csr_fixtures::{Fixture, Hash, Key, Kind, Text, oid};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_core::csr::{Code, Content, LONGEST, Names, Request, Settings, State, Unreadable};
+use ocm_rules::csr::AddonFacts;
 
 fn agent() -> Fixture {
     Fixture::agent(CLUSTER, "a1")
@@ -472,7 +473,7 @@ fn a_request_that_the_api_server_reads_and_we_do_not_breaks_a_rule_whatever_it_s
     };
     let judged = |object: &CertificateSigningRequest| {
         let request = Request::read(object);
-        let judged = ocm_rules::csr::judge(&request.facts(), None, &Settings::default(), None);
+        let judged = ocm_rules::csr::judge(&request.facts(), None, &Settings::default(), AddonFacts::default());
         judged.map(|judged| judged.violations.into_iter().map(|violation| violation.code).collect::<Vec<_>>())
     };
     let plain = Fixture::empty().common_name("jane").organization("dev").pem();
@@ -561,11 +562,12 @@ fn a_decision_about_a_request_is_read_and_denial_wins() {
 
 #[test]
 fn a_label_does_not_make_a_request_an_addons() {
-    let with_label = |fixture: &Fixture| {
+    let labelled = |fixture: &Fixture, addon: &str| {
         let mut object = forged(fixture);
-        relabelled(ADDON_LABEL, "x")(&mut object);
+        relabelled(ADDON_LABEL, addon)(&mut object);
         Request::read(&object).is_addons()
     };
+    let with_label = |fixture: &Fixture| labelled(fixture, "x");
     let plain = |fixture: &Fixture| Request::read(&forged(fixture)).is_addons();
     assert!(plain(&Fixture::addon(CLUSTER, "x")) && with_label(&Fixture::addon(CLUSTER, "x")));
     assert!(with_label(&Fixture::empty().common_name("what an add-on's own signer knows")));
@@ -575,6 +577,13 @@ fn a_label_does_not_make_a_request_an_addons() {
     assert!(!plain(&Fixture::addon(CLUSTER, "x").common_name("system:open-cluster-management:c1:a1")));
     // A cluster may be called `cluster`.
     assert!(!plain(&Fixture::agent("cluster", "a1")));
+    // Names of its own on the hub are one add-on's and nobody else's.
+    let own = || {
+        let name = "open-cluster-management:cluster-proxy";
+        Fixture::empty().organization(name).common_name(&format!("{name}:addon-agent"))
+    };
+    assert!(labelled(&own(), "cluster-proxy") && !labelled(&own(), "x") && !plain(&own()));
+    assert!(!labelled(&own().organization("platform-admins"), "cluster-proxy"));
 }
 
 #[test]

@@ -312,7 +312,7 @@ pub fn used_before<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::csr::samples::{FIRST, RENEWAL, named};
+    use crate::csr::samples::{CLUSTER_PROXY_OF_HUB, FIRST, RENEWAL, named};
 
     const NEW: Holder = Holder {
         created: Some(100),
@@ -397,6 +397,8 @@ mod tests {
         for other in [Csr { signer: "example.com/s", ..FIRST }, of_no_group, RENEWAL] {
             assert!(!pending(other) && !granted(other), "{other:?}");
         }
+        let addons = CLUSTER_PROXY_OF_HUB;
+        assert!(!pending(addons) && !granted(addons) && !denied(addons), "nobody registers with it");
     }
 
     #[test]

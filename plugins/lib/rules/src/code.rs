@@ -75,7 +75,7 @@ codes! {
     RequestFailed "R6" "The request was approved, but its signer failed."
     AwsIdentity "R6" "The cluster registers with an AWS identity that is incomplete or inconsistent."
     NameForm "M1" "The name is not a DNS label."
-    NameReserved "M1" "The hub uses the name itself."
+    NameReserved "M1" "The hub or one of its add-ons uses the name itself."
     NamespaceTaken "M1" "A namespace of this name belongs to something else: the agent would get rights there."
     LeaseDuration "M2" "The lease duration is too short or too long, or was changed."
     ClusterSet "M2" "The cluster chooses its set."

@@ -153,6 +153,28 @@ pub fn has_hub_prefix(name: &str) -> bool {
     name.starts_with(PREFIX) || name.starts_with(AWS_PREFIX)
 }
 
+/// An add-on whose agents have a name and a group of their own on the hub, in place of those of [`Identity::AddonAgent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnNames {
+    /// The add-on.
+    pub addon: &'static str,
+    /// The common name that it asks for.
+    pub user: &'static str,
+    /// The only group that it asks for.
+    pub group: &'static str,
+    /// The cluster whose agent has this group as well, with an AWS identity ([`AWS_PREFIX`]): there must be none.
+    pub cluster: &'static str,
+}
+
+/// All such add-ons. cluster-proxy has asked for these names since its release 0.2.0 (upstream: `NewAgentAddon` in
+/// `pkg/proxyagent/agent/agent.go`, with the names of `pkg/common/constants.go`).
+pub const OWN_NAMES: &[OwnNames] = &[OwnNames {
+    addon: "cluster-proxy",
+    user: "open-cluster-management:cluster-proxy:addon-agent",
+    group: "open-cluster-management:cluster-proxy",
+    cluster: "cluster-proxy",
+}];
+
 /// Who asks, as the API server authenticated them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Requester<'a, S> {
@@ -314,6 +336,14 @@ mod tests {
         ];
         let requester = Requester { user: "u", uid: None, groups: &groups, credential_ids: &[] };
         assert_eq!(requester.clusters().collect::<Vec<_>>(), ["c1", "c2"]);
+    }
+
+    #[test]
+    fn the_groups_of_add_ons_with_names_of_their_own_are_those_of_clusters() {
+        for names in OWN_NAMES {
+            assert_eq!(cluster_of_group(names.group), Some(names.cluster), "{names:?}");
+            assert!(has_hub_prefix(names.user) && Identity::of(names.user).cluster().is_none(), "{names:?}");
+        }
     }
 
     #[test]

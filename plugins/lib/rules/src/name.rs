@@ -1,5 +1,6 @@
 //! What a managed cluster may be called.
 
+use crate::identity::OWN_NAMES;
 use crate::{Code, Violation, code::Quoted, glob};
 
 /// Names that a managed cluster must not have. Its namespace on the hub would be one of the hub's own, its group the
@@ -21,6 +22,12 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// The add-on whose certificates have the group of a cluster of this name, if there is one: they would have the rights of its
+/// agents. None may come in under such a name. It is none of [`RESERVED`], for a cluster that has it renews its certificate.
+fn addon_with_group_of(name: &str) -> Option<&'static str> {
+    OWN_NAMES.iter().find(|names| names.cluster == name).map(|names| names.addon)
+}
+
 /// Why a text cannot be the name of a managed cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
@@ -28,13 +35,16 @@ pub enum Unfit {
     Form,
     /// The hub or Kubernetes uses the name itself.
     Reserved,
+    /// Certificates of this add-on would have the rights of the cluster's agents.
+    Addon(&'static str),
 }
 
 /// Why no cluster of this name may register; none: one may.
 pub fn unfit(name: &str) -> Option<Unfit> {
     match is_dns_label(name) {
         false => Some(Unfit::Form),
-        true => is_reserved(name).then_some(Unfit::Reserved),
+        true if is_reserved(name) => Some(Unfit::Reserved),
+        true => addon_with_group_of(name).map(Unfit::Addon),
     }
 }
 
@@ -49,7 +59,18 @@ pub fn check(name: &str, reserved: &[String]) -> Option<Violation> {
             let detail = format!("the hub uses the name {name} itself");
             Some(Violation::new(Code::NameReserved, "metadata.name", detail))
         }
+        Unfit::Addon(addon) => Some(addons_violation(addon)),
     }
+}
+
+/// What of rule M1 binds whoever accepts a cluster, too: that no certificates of an add-on have the rights of its agents.
+pub fn acceptance(name: &str) -> Option<Violation> {
+    addon_with_group_of(name).map(addons_violation)
+}
+
+fn addons_violation(addon: &str) -> Violation {
+    let detail = format!("certificates of the add-on {addon} would have the rights of a cluster of this name");
+    Violation::new(Code::NameReserved, "metadata.name", detail)
 }
 
 /// Whether a key of labels, annotations or taints stands below a domain of the hub, of Kubernetes or of these commands.
@@ -86,6 +107,21 @@ mod tests {
         }
         assert!(!is_reserved("kubernetes") && !is_reserved("cluster1") && !is_reserved("addons"));
         assert!(check("prod-1", &["prod-*".to_owned()]).is_some());
+    }
+
+    #[test]
+    fn no_cluster_comes_in_whose_group_an_add_on_has() {
+        let code = |violation: Option<Violation>| violation.map(|violation| violation.code);
+        for names in OWN_NAMES {
+            assert_eq!(unfit(names.cluster), Some(Unfit::Addon(names.addon)));
+            assert_eq!(code(check(names.cluster, &[])), Some(Code::NameReserved));
+            assert_eq!(code(acceptance(names.cluster)), Some(Code::NameReserved));
+            assert!(!is_reserved(names.cluster), "one that is called so renews its certificate");
+        }
+        // What is accepted is not looked at otherwise: it may be older than this rule.
+        for other in ["c1", "cluster-proxy-1", "proxy", "default", "kube-system", "A"] {
+            assert_eq!(acceptance(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -79,7 +79,8 @@ fn requests_are_refused_exactly_where_the_rules_refuse_what_the_server_can_see()
     for ((ask, before), after) in asks.iter().zip(before).zip(after) {
         let before = before.unwrap_or_else(|error| panic!("{ask:?}: {error}"));
         let request = Request::read(&before);
-        let judged = csr::judge(&request.facts(), None, &csr::Settings::default(), Some(true));
+        let enabled = csr::AddonFacts { is_enabled: Some(true), ..csr::AddonFacts::default() };
+        let judged = csr::judge(&request.facts(), None, &csr::Settings::default(), enabled);
         let violations = judged.as_ref().map(|judged| &judged.violations[..]).unwrap_or_default();
         let codes: BTreeSet<&str> = violations.iter().map(|violation| violation.code.word()).collect();
         let ask_said = Ask { pem: Vec::new(), ..ask.clone() };
@@ -217,7 +218,8 @@ impl New {
 /// One of each, right and wrong.
 fn clusters() -> Vec<New> {
     let mut all = vec![PLAIN];
-    for name in ["cluster", "kube-x", "open-cluster-management-x", "prod-1", "a.b", "managed-clusters"] {
+    for name in ["cluster", "cluster-proxy", "kube-x", "open-cluster-management-x", "prod-1", "a.b", "managed-clusters"]
+    {
         all.push(New { name, ..PLAIN });
     }
     for labels in [

@@ -27,6 +27,11 @@ const WORKS: &str = "/apis/work.open-cluster-management.io/v1/namespaces/c2/mani
 const HELD: &str = "open-cluster-management.io/automatically-accepted-on";
 const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
 
+/// An add-on whose certificates for the API server have the group of a cluster that is called so.
+const PROXY: &str = "cluster-proxy";
+/// The user name of the agent of the cluster `c2`.
+const AGENT_OF_C2: &str = "system:open-cluster-management:c2:a1";
+
 /// What is left to the signer of kubelets, which signs for nodes alone: nobody is asked about its requests.
 const SERVING: &str = "the serving signer";
 
@@ -170,6 +175,17 @@ fn requests(people: &People<'_>, what: &'static str, prefix: &str, make: &Make, 
     tries
 }
 
+/// Stores a request for a certificate, whose name is told, and tries to ask for the same again and to approve what is stored.
+fn asked(people: &People<'_>, what: &'static str, by: &'static str, sender: &Sender, ask: &Ask) -> (String, Vec<Try>) {
+    let call = Call::create(REQUESTS, json!(ask.object()));
+    let stored = people.hub.wait(sender.send(&call, false)).unwrap_or_else(|error| panic!("{what}, {by}: {error}"));
+    let name = stored["metadata"]["name"].as_str().expect("a name").to_owned();
+    let sender = sender.clone();
+    let mut tries = vec![Try { what, by, step: Step::Ask, right: false, waits: None, sender, call }];
+    tries.extend(approvals(people, what, by, &name, &|_| ()));
+    (name, tries)
+}
+
 /// An administrator and the hub's controller approve a request that is stored, with what `change` makes of it.
 fn approvals<'p>(
     people: &'p People<'_>,
@@ -241,17 +257,20 @@ fn hub() -> Hub {
     let spec = json!({"spec": {"hubAcceptsClient": true}, "metadata": {"finalizers": ["example.com/wait"]}});
     hub.patch("c2", spec);
     hub.set_conditions("c2", &[("HubAcceptedManagedCluster", "True"), ("ManagedClusterJoined", "True")]);
-    for name in ["c1", "held", "taken", "leaving"] {
+    // One of these has a name under which none comes in.
+    for name in ["c1", "held", "taken", "leaving", PROXY] {
         hub.register(name);
     }
     hub.patch("held", json!({"metadata": {"annotations": {HELD: "2026-01-01T00:00:00Z"}}}));
     hub.patch("leaving", json!({"metadata": {"finalizers": ["example.com/wait"]}}));
     hub.remove("leaving");
-    let addon = json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
-        "metadata": {"name": "x", "namespace": "c2"}, "spec": {},
-    });
-    apply(&hub.cluster, &addon);
+    for name in ["x", PROXY] {
+        let addon = json!({
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+            "metadata": {"name": name, "namespace": "c2"}, "spec": {},
+        });
+        apply(&hub.cluster, &addon);
+    }
     apply(&hub.cluster, &work_of("w1"));
     hub
 }
@@ -297,6 +316,7 @@ fn registrations(people: &People<'_>) -> Vec<Try> {
         ("a cluster of a name that the hub uses itself", named("open-cluster-management-x"), true),
         ("a cluster whose name is no DNS label", named("a.b"), true),
         ("a cluster of the name of somebody's namespace", named("foreign"), true),
+        ("a cluster that is called cluster-proxy", named(PROXY), true),
     ];
     let registrars =
         [("bootstrap account", Who::Bootstrap), ("bootstrap token", Who::Token), ("gRPC server", Who::Grpc)];
@@ -392,6 +412,7 @@ fn changes(people: &People<'_>) -> Vec<Try> {
     for (what, name) in [
         ("a cluster with the name of somebody's namespace is accepted", "taken"),
         ("a cluster that is being removed is accepted", "leaving"),
+        ("a cluster that is called cluster-proxy is accepted", PROXY),
     ] {
         for (by, sender) in [("hub's controller", people.controller.clone()), ("administrator", people.admin())] {
             tries.push(change_of(what, by, Some("accept"), sender, patch(name, &accept)));
@@ -485,20 +506,21 @@ fn right(people: &People<'_>) -> Vec<Try> {
     let delete = |path: String| Call { method: "DELETE", path, body: json!({"dryRun": ["All"]}) };
     add("a cluster is removed", "administrator", None, people.admin(), delete(format!("{CLUSTERS}/c1")));
 
-    // An agent's own request, that of its add-on, and a denial.
-    let addon = Ask { addon: Some("x".to_owned()), ..Ask::with("c2", &Fixture::addon("c2", "x")).by(Who::AgentOfC2) };
-    for (what, ask) in [("a certificate", Ask::agent("c2").by(Who::AgentOfC2)), ("an add-on's certificate", addon)] {
-        let stored = hub.ask(&ask);
-        tries.push(Try {
-            what,
-            by: "its agent",
-            step: Step::Ask,
-            right: true,
-            waits: None,
-            sender: people.of(ask.who),
-            call: Call::create(REQUESTS, json!(ask.object())),
-        });
-        tries.extend(approvals(people, what, "its agent", &stored, &|_| ()).map(|one| Try { right: true, ..one }));
+    // An agent's own request, those of its add-ons, and denials.
+    let addon = of_addon("x", &Fixture::addon("c2", "x"));
+    let proxy = of_addon(PROXY, &proxys_names());
+    let agents = |what, ask: &Ask| (what, "its agent", people.of(Who::AgentOfC2), ask.clone());
+    let by_grpc = |what, ask: &Ask| (what, "gRPC server", people.of(Who::Grpc), over_grpc(ask, AGENT_OF_C2));
+    let (addons, proxys) = ("an add-on's certificate", "cluster-proxy's certificate for the API server");
+    for (what, by, sender, ask) in [
+        agents("a certificate", &Ask::agent("c2")),
+        agents(addons, &addon),
+        by_grpc(addons, &addon),
+        agents(proxys, &proxy),
+        by_grpc(proxys, &proxy),
+    ] {
+        let (stored, all) = asked(people, what, by, &sender, &ask);
+        tries.extend(all.into_iter().map(|one| Try { right: true, ..one }));
         let call = Call::conclude(json!(hub.request(&stored)), "Denied");
         tries.push(Try {
             right: true,
@@ -522,10 +544,7 @@ fn claims(people: &People<'_>) -> Vec<Try> {
     let used = before.map(|(what, name)| (what, "bootstrap account", Ask::agent(name)));
     before.iter().for_each(|(_, name)| drop(hub.register(name)));
     for (what, by, ask) in asks.into_iter().map(other).chain(used) {
-        let stored = hub.ask(&ask);
-        let call = Call::create(REQUESTS, json!(ask.object()));
-        tries.push(Try { what, by, step: Step::Ask, right: false, waits: None, sender: people.of(ask.who), call });
-        tries.extend(approvals(people, what, by, &stored, &|_| ()));
+        tries.extend(asked(people, what, by, &people.of(ask.who), &ask).1);
     }
     let stored = hub.join("labelled");
     let label =
@@ -547,6 +566,49 @@ fn claims(people: &People<'_>) -> Vec<Try> {
     tries
 }
 
+/// A request for the certificate of an add-on of the cluster `c2`.
+fn of_addon(addon: &str, fixture: &Fixture) -> Ask {
+    Ask { addon: Some(addon.to_owned()), ..Ask::with("c2", fixture) }
+}
+
+/// What the agent of cluster-proxy asks for.
+fn proxys_names() -> Fixture {
+    let group = format!("open-cluster-management:{PROXY}");
+    let names = Fixture::empty().organization(&group).common_name(&format!("{group}:addon-agent"));
+    names.dns(&format!("{PROXY}.addon.open-cluster-management.io"))
+}
+
+/// The same request as OCM's gRPC server sends it for a user.
+fn over_grpc(ask: &Ask, user: &str) -> Ask {
+    Ask { annotation: Some(user.to_owned()), ..ask.clone() }
+}
+
+/// Requests for add-ons with names of their own on the hub, each wrong in one way.
+fn addons(people: &People<'_>) -> Vec<Try> {
+    let right = of_addon(PROXY, &proxys_names());
+    let with = |fixture: Fixture| of_addon(PROXY, &fixture);
+    let another = "open-cluster-management:c1";
+    let agents = [
+        ("cluster-proxy's name and another group", with(proxys_names().without_organizations().organization(another))),
+        ("cluster-proxy's name and a second group", with(proxys_names().organization("platform-admins"))),
+        ("cluster-proxy's group and another name", with(proxys_names().without_common_names().common_name("eva"))),
+        ("cluster-proxy's names and the gRPC signer", Ask { signer: signers::GRPC.to_owned(), ..right.clone() }),
+        ("cluster-proxy's names and another label", Ask { addon: Some("x".to_owned()), ..right.clone() }),
+    ];
+    let agents = agents.map(|(what, ask)| (what, "its agent", people.of(Who::AgentOfC2), ask));
+    let elsewhere = Ask { label: Some("c1".to_owned()), ..right.clone() };
+    let for_c1 = over_grpc(&right, "system:open-cluster-management:c1:a1");
+    let names = "cluster-proxy's names";
+    let others = [
+        ("cluster-proxy's names where it is not enabled", "its agent", people.agent("c1"), elsewhere),
+        (names, "a user", people.of(Who::Eva), right.clone()),
+        (names, "agent of another cluster", people.agent("c1"), right),
+        (names, "gRPC server for another cluster", people.of(Who::Grpc), for_c1),
+    ];
+    let all = agents.into_iter().chain(others);
+    all.flat_map(|(what, by, sender, ask)| asked(people, what, by, &sender, &ask).1).collect()
+}
+
 #[test]
 fn no_attack_passes_by_any_path_and_each_is_refused_by_what_the_table_says() {
     let hub = hub();
@@ -556,6 +618,7 @@ fn no_attack_passes_by_any_path_and_each_is_refused_by_what_the_table_says() {
         tries.extend(requests(&people, what, &format!("u{index}"), make, false));
     }
     tries.extend(claims(&people));
+    tries.extend(addons(&people));
     tries.extend(registrations(&people));
     tries.extend(changes(&people));
     tries.extend(right(&people));

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use control_plane::Spec;
 use e2e_tests::accept_support::{Ask, Hub, Who, know_registrations};
 use e2e_tests::approval_support::guard;
+use e2e_tests::manifests::apply;
+use e2e_tests::refusals::{Call, REQUESTS, Sender};
 use e2e_tests::roles::users_without_one_right;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
 use e2e_tests::{SOON, until, until_within};
@@ -70,7 +72,8 @@ fn requests_are_refused_exactly_where_the_rules_refuse_them() {
         object.spec.uid = user.uid;
         object.spec.extra = user.extra;
         let request = Request::read(&object);
-        let judged = csr::judge(&request.facts(), None, &csr::Settings::default(), Some(false));
+        let not_enabled = csr::AddonFacts { is_enabled: Some(false), ..csr::AddonFacts::default() };
+        let judged = csr::judge(&request.facts(), None, &csr::Settings::default(), not_enabled);
         let violations = judged.map(|judged| judged.violations).unwrap_or_default();
         let expected: BTreeSet<&str> = violations.iter().map(|violation| violation.code.word()).collect();
         let told = refused(answer);
@@ -160,8 +163,35 @@ fn whoever_is_let_in_is_let_in_and_nobody_else() {
     assert!(
         metrics.contains(r#"ocm_policy_decisions_total{policy="cluster-hygiene",operation="create",verdict="deny""#)
     );
+    the_group_of_an_add_on_is_given_while_no_cluster_has_it(&hub);
     // A cluster leaves.
     hub.remove("c1");
+}
+
+/// Certificates of cluster-proxy have the group of the agents of a cluster that is called so.
+fn the_group_of_an_add_on_is_given_while_no_cluster_has_it(hub: &Hub) {
+    hub.grant(&json!([{"apiGroups": ["certificates.k8s.io"], "resources": ["*"], "verbs": ["*"]}]));
+    let label = |cluster: &str| format!("open-cluster-management.io/cluster-name={cluster}");
+    let kubectl = |words: &[&str]| hub.cluster.kubectl(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    kubectl(&["create", "namespace", "c1"]);
+    kubectl(&["label", "namespace", "c1", &label("c1")]);
+    let addon = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+        "metadata": {"name": "cluster-proxy", "namespace": "c1"}, "spec": {},
+    });
+    apply(&hub.cluster, &addon);
+    let group = "open-cluster-management:cluster-proxy";
+    let names = csr_fixtures::Fixture::empty().organization(group).common_name(&format!("{group}:addon-agent"));
+    let ask = Ask { addon: Some("cluster-proxy".to_owned()), ..Ask::with("c1", &names) };
+    let (agent, call) = (Sender::agent(hub.admin.clone(), "c1"), Call::create(REQUESTS, json!(ask.object())));
+    let told = || refused(hub.wait(agent.send(&call, true)));
+    until("the add-on is enabled", || told().is_none());
+    let role = "open-cluster-management:managedcluster:cluster-proxy";
+    kubectl(&["create", "clusterrole", role, "--verb=get", "--resource=managedclusters"]);
+    kubectl(&["label", "clusterrole", role, &label("cluster-proxy")]);
+    until("it is refused", || told().is_some_and(|told| code(&told) == "ForeignOrganization"));
+    kubectl(&["delete", "clusterrole", role]);
+    until("the cluster is gone", || told().is_none());
 }
 
 #[test]

@@ -29,7 +29,8 @@ const LABEL: &str = "open-cluster-management.io/cluster-name";
 const SET: &str = "cluster.open-cluster-management.io/clusterset";
 
 /// Names of clusters: mostly one that is right.
-const NAMES: [&str; 12] = ["c1", "c1", "c1", "c1", "c1", "c1", "c1", "c1", "c1", "default", "kube-x", "C1"];
+const NAMES: [&str; 13] =
+    ["c1", "c1", "c1", "c1", "c1", "c1", "c1", "c1", "c1", "default", "kube-x", "C1", "cluster-proxy"];
 
 /// The group of another cluster's agents that have an AWS identity.
 const AWS_GROUP: &str = "open-cluster-management:c2";
@@ -111,13 +112,14 @@ impl Maker {
 
     /// A certificate request, mostly a right one.
     fn csr(&mut self, name: &'static str, number: usize, random: &mut Random) -> Arc<Csr> {
-        let content = if random.once_in(3) { random.below(18) } else { random.below(4) };
+        let content = if random.once_in(3) { random.below(19) } else { random.below(4) };
         let pem = self.content(name, content);
         let mut labels = json!({LABEL: name});
         match random.below(20) {
             0 => labels = json!({}),
             1 => labels[LABEL] = json!("c2"),
             2 => labels["open-cluster-management.io/addon-name"] = json!("x"),
+            3 => labels["open-cluster-management.io/addon-name"] = json!("cluster-proxy"),
             _ => {}
         }
         let (mut spec, annotations) = requester(name, random);
@@ -176,6 +178,11 @@ impl Maker {
             14 => format!("hello\n{}", agent(two).pem()),
             15 => agent(one).pem() + &agent(two).pem(),
             16 => Fixture::agent("c2", "a1").key(two).pem() + &agent(three).pem(),
+            17 => {
+                let group = "open-cluster-management:cluster-proxy";
+                let names = Fixture::empty().organization(group).common_name(&format!("{group}:addon-agent"));
+                names.key(two).dns("cluster-proxy.addon.open-cluster-management.io").pem()
+            }
             _ => "garbage".to_owned(),
         };
         self.contents.entry((name, number)).or_insert_with(|| STANDARD.encode(make())).clone()

@@ -2,7 +2,7 @@
 //! itself. The rules are those of `ocm-rules`.
 
 use ocm_policy_sdk::rules::cluster::{self, Settings};
-use ocm_policy_sdk::rules::{Code, Violation, claim, identity};
+use ocm_policy_sdk::rules::{Code, Violation, claim, identity, name};
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{
     Answer, Cluster, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Stage, Text, allow, deny, glob, hold,
@@ -113,12 +113,13 @@ impl ClusterHygiene {
     }
 }
 
-/// Whether a cluster may be accepted: what it brought was judged when it was created, but somebody may have made a
-/// namespace of its name since, and the hub gives its agent rights there.
+/// Whether a cluster may be accepted: what it brought was judged when it was created, but it may be older than this policy, and
+/// somebody may have made a namespace of its name since, in which the hub gives its agent rights.
 fn accepted(request: &Request<'_>, cluster: &Cluster<'_>) -> Answer {
     let named = Named::of(request, cluster);
     let detaching = claim::detaching(cluster.deleting);
-    hub::violated_by(detaching.into_iter().chain(named.taken(cluster))).unwrap_or_else(|| named.allowed())
+    let found = detaching.into_iter().chain(name::acceptance(&cluster.name)).chain(named.taken(cluster));
+    hub::violated_by(found).unwrap_or_else(|| named.allowed())
 }
 
 /// What the hub has under the name of a cluster.

@@ -1,10 +1,12 @@
 //! A certificate request asks for exactly what an agent needs, and somebody asks who may. The rules are those of
 //! `ocm-rules`.
 
-use ocm_policy_sdk::rules::Code;
-use ocm_policy_sdk::rules::csr::{self, About, Settings};
+use ocm_policy_sdk::rules::csr::{self, About, AddonFacts, Settings};
+use ocm_policy_sdk::rules::identity::OWN_NAMES;
+use ocm_policy_sdk::rules::{Code, Violation};
 use ocm_policy_sdk::{
-    Answer, EvidenceSource, ManifestBuilder, Operation, Policy, Request, allow, deny, hold, hub, manifest, no_opinion,
+    Answer, EvidenceSource, ManifestBuilder, Operation, Policy, Query, Request, allow, deny, hold, hub, manifest,
+    no_opinion,
 };
 use serde::Deserialize;
 
@@ -28,6 +30,8 @@ pub struct CsrHygiene {
 
 /// The add-ons that are enabled for the cluster.
 const ADDONS: &str = "addons";
+/// The roles of clusters that have the group of an add-on with names of its own.
+const ROLES: &str = "roles";
 
 /// What the rules may find.
 const CODES: [Code; 22] = [
@@ -64,9 +68,19 @@ impl Policy for CsrHygiene {
             resource: "managedclusteraddons".to_owned(),
             namespace: None,
         };
+        let roles = EvidenceSource::Objects {
+            api_version: "rbac.authorization.k8s.io/v1".to_owned(),
+            resource: "clusterroles".to_owned(),
+            namespace: None,
+        };
+        let clusters: Vec<&str> = OWN_NAMES.iter().map(|names| names.cluster).collect();
+        let selector = Some(format!("{} in ({})", hub::CLUSTER_NAME, clusters.join(", ")));
+        // One is enough.
+        let roles = Query { selector, limit: Some(1), ..Query::new(ROLES, roles, [""; 0]) };
         manifest("csr-hygiene", env!("CARGO_PKG_VERSION"), "Lets certificate requests ask for what an agent needs")
             .judges([Operation::Request, Operation::Approve, Operation::Join])
             .needs_of_cluster(ADDONS, addons, "/metadata/namespace", &[])
+            .needs_query(roles)
             .gives_codes(CODES)
             .gives_codes([Code::EvidenceIncomplete])
             .settings_schema(include_str!("../settings.schema.json"))
@@ -109,26 +123,31 @@ impl CsrHygiene {
         }
         let facts = hub::csr_facts(csr);
         let expected = request.cluster().map(|cluster| &*cluster.name);
-        let enabled = match csr::about(&facts) {
-            // With the table cut off, an add-on that is not in it may still be there.
-            Ok(Some(About::Addon { addon, .. })) => request.evidence(ADDONS).and_then(|table| {
-                let there = table.rows.iter().any(|row| row.name == addon);
-                (there || table.complete).then_some(there)
-            }),
-            _ => None,
+        let addon = match csr::about(&facts) {
+            Ok(Some(About::Addon { addon, .. })) => AddonFacts {
+                is_enabled: is_there(request, ADDONS, Some(addon)),
+                group_is_a_clusters: facts.own_names().and_then(|_| is_there(request, ROLES, None)),
+            },
+            _ => AddonFacts::default(),
         };
-        let Some(judgement) = csr::judge(&facts, expected, &self.rules, enabled) else { return no_opinion() };
-        let unknown = judgement.violations.iter().any(|violation| violation.code == Code::EvidenceIncomplete);
-        let found = judgement.violations.into_iter().filter(|violation| violation.code != Code::EvidenceIncomplete);
-        match hub::violated_by(found) {
-            Some(denied) => denied,
+        let Some(judgement) = csr::judge(&facts, expected, &self.rules, addon) else { return no_opinion() };
+        let is_unknown = |violation: &Violation| violation.code == Code::EvidenceIncomplete;
+        let (unknown, found): (Vec<_>, Vec<_>) = judgement.violations.into_iter().partition(is_unknown);
+        match (hub::violated_by(found), unknown.into_iter().next()) {
+            (Some(denied), _) => denied,
             // Last, because it may be asked again, and what is wrong stays wrong.
-            None if unknown => {
-                hold(Code::EvidenceIncomplete.word(), "whether the add-on is enabled is not known").again_in(60)
-            }
-            None => allow(),
+            (None, Some(Violation { code, detail, .. })) => hold(code.word(), detail).again_in(60),
+            (None, None) => allow(),
         }
     }
+}
+
+/// Whether the hub has an object of this name, or any; none where that is not known.
+fn is_there(request: &Request<'_>, query: &str, name: Option<&str>) -> Option<bool> {
+    let table = request.evidence(query)?;
+    let there = table.rows.iter().any(|row| name.is_none_or(|name| row.name == name));
+    // With the table cut off, one that is not in it may still be there.
+    (there || table.complete).then_some(there)
 }
 
 ocm_policy_sdk::export!(CsrHygiene);

@@ -10,5 +10,7 @@ mod query;
 mod selector;
 
 pub use objects::{approval, certificate_request, entries, registration};
-pub use query::{BadQuery, Budget, Evidence, check, clusters, fill_columns, fill_table, finds_the_same, table};
+pub use query::{
+    BadQuery, Budget, Evidence, check, clusters, fill_columns, fill_table, finds_the_same, labelled, table,
+};
 pub use selector::Selector;

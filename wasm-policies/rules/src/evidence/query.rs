@@ -74,6 +74,20 @@ fn texts<'v>(field: &Path, object: &'v Value) -> BTreeSet<&'v str> {
     found.into_iter().chain(several).filter_map(Value::as_str).collect()
 }
 
+/// Where the objects that a query selects can be looked up: the field of a label, and the texts of which each holds one there; none
+/// where its selector does not say.
+///
+/// # Errors
+/// Says what is wrong with the query.
+pub fn labelled(query: &Query) -> Result<Option<(String, BTreeSet<String>)>, BadQuery> {
+    let plan = Plan::new(query)?;
+    let place = |(key, values): (&str, &[String])| {
+        let key = key.replace('~', "~0").replace('/', "~1");
+        (format!("/metadata/labels/{key}"), values.iter().cloned().collect())
+    };
+    Ok(plan.selector.one_of().map(place))
+}
+
 /// Whether a query finds the same in two objects, so that it cannot tell them apart.
 ///
 /// # Errors
@@ -458,6 +472,20 @@ mod tests {
         assert_eq!(check(&query(&["spec"], None)), Err(BadQuery::Field("spec".into())));
         let bad = Query { selector: Some("=".into()), ..query(&[], None) };
         assert!(matches!(check(&bad), Err(BadQuery::Selector { .. })));
+    }
+
+    #[test]
+    fn what_has_one_of_several_labels_can_be_looked_up() {
+        let place = |selector: &str| labelled(&Query { selector: Some(selector.into()), ..query(&[], None) }).unwrap();
+        let of = |key: &str, values: &[&str]| {
+            let values = values.iter().map(|value| (*value).to_owned());
+            Some((format!("/metadata/labels/{key}"), values.collect::<BTreeSet<String>>()))
+        };
+        assert_eq!(place("example.com/env=prod"), of("example.com~1env", &["prod"]));
+        assert_eq!(place("a,!b,env in (prod, dev, prod),c=d"), of("env", &["dev", "prod"]));
+        for other in ["", "env", "!env", "env!=prod", "env notin (prod)"] {
+            assert_eq!(place(other), None, "{other}");
+        }
     }
 
     /// What a query finds in some objects, told of in two parts or at once.

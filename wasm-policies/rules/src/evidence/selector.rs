@@ -54,6 +54,14 @@ impl Selector {
         Self(match_labels.iter().map(equal).chain(match_expressions.iter().filter_map(expression)).collect())
     }
 
+    /// A label that has one of these values in whatever is selected; none where no requirement says so.
+    pub(super) fn one_of(&self) -> Option<(&str, &[String])> {
+        self.0.iter().find_map(|requirement| match &requirement.test {
+            Test::In(values) => Some((requirement.key.as_str(), values.as_slice())),
+            Test::Exists | Test::Absent | Test::NotIn(_) => None,
+        })
+    }
+
     /// Whether labels fulfil every requirement.
     pub fn matches<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.0.iter().all(|requirement| {

@@ -91,15 +91,28 @@ impl Objects {
         }
     }
 
+    /// The rows of all objects.
+    ///
+    /// # Errors
+    /// Says which object cannot be read.
+    pub(super) fn all(&self) -> Result<Vec<Packed>, String> {
+        self.are_readable()?;
+        Ok(self.all.values().filter_map(|object| object.rows.clone().ok()).collect())
+    }
+
+    fn are_readable(&self) -> Result<(), String> {
+        let Some(key) = self.unreadable.first() else { return Ok(()) };
+        let why = self.all.get(key).and_then(|object| object.rows.as_ref().err());
+        let why = why.map(String::as_str).unwrap_or_default();
+        Err(format!("cannot be read: {}: {why}", key.1))
+    }
+
     /// The rows of the objects that name a cluster in a field, and perhaps more rows of those.
     ///
     /// # Errors
     /// Says which object cannot be read: it may be one of those.
     pub(super) fn of_cluster(&mut self, field: &str, cluster: Option<&str>) -> Result<Vec<Packed>, String> {
-        if let Some(key) = self.unreadable.first() {
-            let why = self.all.get(key).and_then(|object| object.rows.as_ref().err());
-            return Err(unreadable(&key.1, why.map(String::as_str).unwrap_or_default()));
-        }
+        self.are_readable()?;
         if !self.of.contains_key(field) {
             let mut of = BTreeMap::new();
             for (key, object) in &self.all {
@@ -110,11 +123,6 @@ impl Objects {
         let keys = cluster.and_then(|cluster| self.of.get(field)?.get(cluster)).into_iter().flatten();
         Ok(keys.filter_map(|key| self.all.get(key)?.rows.clone().ok()).collect())
     }
-}
-
-/// What is told of an object that cannot be read.
-pub(super) fn unreadable(name: &str, why: &str) -> String {
-    format!("cannot be read: {name}: {why}")
 }
 
 /// The rows of an object.

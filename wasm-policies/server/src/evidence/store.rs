@@ -11,7 +11,7 @@ use ocm_policy_rules::review;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::objects::{Key, Object, Objects, read_rows, unreadable};
+use super::objects::{Key, Object, Objects, read_rows};
 use super::passed::{Beside, PassedWrites, Unknown, Write, Written};
 use super::source;
 use crate::packed::Packed;
@@ -341,16 +341,20 @@ impl Store {
             return Ok(known.clone());
         }
         let begun = Instant::now();
+        let labelled = evidence::labelled(query).map_err(|bad| bad.to_string())?;
         let (objects, revision) = {
-            let state = self.state();
-            let objects = state.objects.iter().map(|((_, name), object)| (name.clone(), object.rows.clone()));
-            (objects.collect::<Vec<_>>(), state.revision)
+            let mut state = self.state();
+            let objects = match &labelled {
+                // A few of many are looked up.
+                Some((field, texts)) => {
+                    let found = texts.iter().map(|text| state.objects.of_cluster(field, Some(text.as_str())));
+                    found.collect::<Result<Vec<_>, _>>()?.concat()
+                }
+                None => state.objects.all()?,
+            };
+            (objects, state.revision)
         };
-        if let Some((name, Err(why))) = objects.iter().find(|(_, rows)| rows.is_err()) {
-            return Err(unreadable(name, why));
-        }
-        let rows =
-            objects.iter().flat_map(|(_, rows)| rows.iter().flat_map(read_rows)).filter(|row| counts(row, since));
+        let rows = objects.iter().flat_map(read_rows).filter(|row| counts(row, since));
         let evidence = Evidence::new(query, rows, &revision.to_string(), Budget::default());
         let evidence = evidence.map_err(|error| error.to_string())?;
         let until = Instant::now() + (begun.elapsed() * SHARE).min(LONGEST);
@@ -735,6 +739,32 @@ mod tests {
     }
 
     #[test]
+    fn a_query_for_a_label_finds_what_a_look_at_all_objects_would() {
+        let object = |name: &str, env: &str| json!({"metadata": {"name": name, "uid": name, "labels": {"env": env}}});
+        let mut all = BTreeMap::from([("a", object("a", "prod")), ("b", object("b", "dev"))]);
+        let store = read(&all.values().cloned().collect::<Vec<_>>());
+        let request = asked(Operation::Create, "c", "");
+        let agree = |all: &BTreeMap<&str, Value>| {
+            ["env=prod", "env in (prod, test, prod)", "env notin (prod)", "env", "env=prod,other=x"].map(|selector| {
+                let query = Query::new("q", EvidenceSource::Clusters, ["/metadata/uid"]);
+                let query = Query { selector: Some(selector.to_owned()), ..query };
+                let reading = Reading { is_newest: true, ..PLAIN };
+                let table = store.table(&query, &request, &Deadline::NONE, reading).unwrap();
+                let expected = evidence::table(&query, all.values(), &request, &table.revision, Budget::default());
+                assert_eq!(*table, expected.unwrap(), "{selector}");
+                table.rows.len()
+            })
+        };
+        assert_eq!(agree(&all), [1, 1, 1, 2, 0]);
+        let changed = object("b", "test");
+        store.take(Change::Now(changed.clone()));
+        all.insert("b", changed);
+        assert_eq!(agree(&all), [1, 2, 1, 2, 0]);
+        store.take(Change::Gone(all.remove("a").unwrap()));
+        assert_eq!(agree(&all), [0, 1, 1, 1, 0]);
+    }
+
+    #[test]
     fn of_registrations_what_policies_are_not_shown_is_neither_kept_nor_news() {
         let registration = |version: &str, waiting: &str, until: &str| {
             json!({
@@ -789,13 +819,14 @@ mod tests {
         list(&store, &[json!({"metadata": {"name": "r1", "uid": "1"}, "spec": 7})]);
         let all = Query::new("csrs", EvidenceSource::Csrs, ["/cluster"]);
         let of_cluster = Query { cluster_field: Some("/clusters".to_owned()), ..all.clone() };
+        let labelled = Query { selector: Some("a=b".to_owned()), ..all.clone() };
         let request = asked(Operation::Create, "c", "");
-        for query in [&all, &of_cluster] {
+        for query in [&all, &of_cluster, &labelled] {
             let why = store.table(query, &request, &Deadline::NONE, PLAIN).unwrap_err().to_string();
             assert!(why.contains("cannot be read: r1"), "{why}");
         }
         store.take(Change::Gone(json!({"metadata": {"name": "r1", "uid": "1"}})));
-        for query in [all, of_cluster] {
+        for query in [all, of_cluster, labelled] {
             assert!(store.table(&query, &request, &Deadline::NONE, PLAIN).is_ok());
         }
     }

@@ -2,7 +2,7 @@
 
 use ocm_rules::Code;
 use ocm_rules::cluster::{ACCEPTED_BY_HUB, CLUSTER_SET, DEFAULT_SET};
-use ocm_rules::identity::{BOOTSTRAP_USER, GRPC_SERVER_USER, PREFIX};
+use ocm_rules::identity::{BOOTSTRAP_USER, GRPC_SERVER_USER, OWN_NAMES, PREFIX};
 
 use super::cel::{any, grants, list, of_any, text};
 use super::policy::{Check, Policy, Rule};
@@ -95,7 +95,8 @@ fn old(expression: &str) -> String {
     expression.replacen("object.", "oldObject.", 1)
 }
 
-/// What binds everybody who creates a cluster: [`ocm_rules::cluster::creation`].
+/// What binds everybody who creates a cluster, [`ocm_rules::cluster::creation`], and of it what binds everybody who accepts one,
+/// [`ocm_rules::name::acceptance`].
 fn creation(settings: &Settings) -> Vec<Check> {
     let name = "object.metadata.name";
     let label = text("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$");
@@ -103,6 +104,7 @@ fn creation(settings: &Settings) -> Vec<Check> {
     let prefixes =
         ocm_rules::name::RESERVED_PREFIXES.iter().map(|prefix| format!("{name}.startsWith({})", text(prefix)));
     let reserved = any([known].into_iter().chain(prefixes).chain([of_any(&settings.clusters.reserved, name)]));
+    let addons = list(OWN_NAMES.iter().map(|names| names.cluster));
     let lease = "object.?spec.?leaseDurationSeconds";
     let (least, most) = (settings.clusters.min_lease_seconds, settings.clusters.max_lease_seconds);
     vec![
@@ -112,6 +114,11 @@ fn creation(settings: &Settings) -> Vec<Check> {
             format!("!variables.created || {name}.matches({label})"),
         ),
         Check::new(Code::NameReserved, "the hub uses this name itself", format!("!variables.created || !({reserved})")),
+        Check::new(
+            Code::NameReserved,
+            "certificates of an add-on would have the rights of a cluster of this name",
+            format!("!({name} in {addons}) || (!variables.created && (!variables.accepted || variables.wasAccepted))"),
+        ),
         Check::new(
             Code::LeaseDuration,
             "the lease duration of a managed cluster is too short or too long",

@@ -35,7 +35,7 @@ impl<'a> About<'a> {
     }
 }
 
-/// Which cluster a request is about, by its common name, with which the label must agree; of an add-on with a signer of
+/// Which cluster a request is about, by its common name, with which the label must agree; of an add-on with a signer or names of
 /// its own, by its labels. None if the request has nothing to do with the hub.
 ///
 /// # Errors
@@ -45,7 +45,7 @@ pub fn about<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<Option<About<'a>>, V
         return Ok(None);
     }
     let content = csr.content.map_err(|unreadable| unreadable.violation())?;
-    if csr.is_addons() && csr.has_own_signer() {
+    if csr.own_names().is_some() || (csr.is_addons() && csr.has_own_signer()) {
         return by_labels(csr).map(Some);
     }
     let [name] = content.common_names else { return Err(content.common_names_violation()) };
@@ -110,7 +110,7 @@ fn by_labels<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<About<'a>, Violation
 #[cfg(test)]
 mod tests {
     use super::super::Unreadable;
-    use super::super::samples::{ADDON, CLUSTER_PROXY, FIRST, OTHER, RENEWAL, named};
+    use super::super::samples::{ADDON, CLUSTER_PROXY, CLUSTER_PROXY_OF_HUB, FIRST, OTHER, RENEWAL, named};
     use super::*;
 
     #[test]
@@ -153,6 +153,23 @@ mod tests {
             (Csr { content: Err(Unreadable::of("no PEM")), ..CLUSTER_PROXY }, Code::Unreadable),
             // On the hub, such a name is no agent's.
             (Csr { signer: API_SIGNER, ..CLUSTER_PROXY }, Code::CommonName),
+        ] {
+            assert_eq!(code(request), Err(expected), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn of_an_addon_with_names_of_its_own_the_labels_tell() {
+        assert_eq!(about(&CLUSTER_PROXY_OF_HUB), Ok(Some(About::Addon { cluster: "c1", addon: "cluster-proxy" })));
+        let code = |request: Csr<'static, &str>| about(&request).map_err(|violation| violation.code);
+        for (request, expected) in [
+            (Csr { cluster_label: None, ..CLUSTER_PROXY_OF_HUB }, Code::ClusterLabel),
+            (Csr { cluster_label: Some(""), ..CLUSTER_PROXY_OF_HUB }, Code::ClusterLabel),
+            // That cluster has the group itself.
+            (Csr { cluster_label: Some("cluster-proxy"), ..CLUSTER_PROXY_OF_HUB }, Code::CommonName),
+            (Csr { addon_label: None, ..CLUSTER_PROXY_OF_HUB }, Code::CommonName),
+            (Csr { addon_label: Some("x"), ..CLUSTER_PROXY_OF_HUB }, Code::CommonName),
+            (Csr { signer: GRPC_SIGNER, ..CLUSTER_PROXY_OF_HUB }, Code::CommonName),
         ] {
             assert_eq!(code(request), Err(expected), "{request:?}");
         }

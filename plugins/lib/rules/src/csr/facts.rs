@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::code::Escaped;
-use crate::identity::{self, GRPC_SERVER_USER, Identity, Requester};
+use crate::identity::{self, GRPC_SERVER_USER, Identity, OWN_NAMES, OwnNames, Requester};
 
 /// Label of a certificate request and of a namespace: the cluster that it belongs to.
 pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
@@ -201,12 +201,27 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
         self.common_names().any(|name| Identity::of(name).cluster() == Some(cluster))
     }
 
+    /// The names of its own on the hub that an add-on asks for: exactly these, of the API server's signer, with the label of that
+    /// add-on. A cluster that has the group itself asks for no such names.
+    pub fn own_names(&self) -> Option<&'static OwnNames> {
+        let (addon, content) = (self.addon_label?, self.content.as_ref().ok()?);
+        let names = OWN_NAMES.iter().find(|names| names.addon == addon)?;
+        let is_exact = self.signer == API_SIGNER
+            && matches!(content.common_names, [name] if name.as_ref() == names.user)
+            && matches!(content.organizations, [group] if group.as_ref() == names.group)
+            && self.cluster_label != Some(names.cluster);
+        is_exact.then_some(names)
+    }
+
     /// Whether the request is an add-on's, which other approvers decide about.
     ///
     /// A label hides nothing: whoever asks for the name or the groups of a cluster's agent is judged as one. Of a signer whose
     /// certificates are identities on the hub that is whoever asks for any name or group of the hub that is no add-on's, and
-    /// whatever nobody can read.
+    /// whatever nobody can read. Of an add-on's are also the [names of its own](Self::own_names), as long as nothing is added.
     pub fn is_addons(&self) -> bool {
+        if self.own_names().is_some() {
+            return true;
+        }
         let is_for_hub = self.is_for_hub();
         match &self.content {
             Err(_) if !is_for_hub => return self.addon_label.is_some(),

@@ -17,4 +17,4 @@ pub use about::{About, about};
 pub use facts::{
     ADDON_NAME, API_SIGNER, Asked, CLUSTER_NAME, CSR_USER, Content, Csr, GRPC_SIGNER, Key, Signature, Unreadable,
 };
-pub use rules::{Judgement, Kind, Settings, YEAR, first_certificate, judge};
+pub use rules::{AddonFacts, Judgement, Kind, Settings, YEAR, first_certificate, judge};

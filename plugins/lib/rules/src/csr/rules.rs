@@ -4,7 +4,7 @@ use super::facts::{API_SIGNER, Content, Csr, GRPC_SIGNER, Key, Signature, Unread
 use super::field::{LABELS, REQUEST, REQUESTER};
 use super::violations::{addon_label_violation, no_addon_label_violation};
 use crate::code::{Quoted, quoted};
-use crate::identity::{self, GRPC_SERVER_USER, Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
+use crate::identity::{self, GRPC_SERVER_USER, Identity, MANAGED_CLUSTERS_GROUP, OwnNames, PREFIX};
 use crate::{Code, Violation, name};
 
 /// A year in seconds: what agents ask for at most, and what signers give where nothing is asked for.
@@ -70,14 +70,23 @@ pub struct Judgement {
     pub violations: Vec<Violation>,
 }
 
+/// What the hub has besides an add-on's request. None: nobody has looked, or not everything can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AddonFacts {
+    /// Whether it has the ManagedClusterAddOn that the request is for.
+    pub is_enabled: Option<bool>,
+    /// Whether a cluster has rights by the group that add-ons with [names of their own](Csr::own_names) ask for: the certificate
+    /// would have the rights of its agents.
+    pub group_is_a_clusters: Option<bool>,
+}
+
 /// Checks a request against every rule, whoever asks. `expected` is the cluster that it must be about, where that is
-/// known; `addon_enabled` says whether the hub has the ManagedClusterAddOn that an add-on's request is for, none where
-/// nobody has looked. None if the request has nothing to do with the hub.
+/// known; `addon` is about an add-on's request alone. None if the request has nothing to do with the hub.
 pub fn judge<S: AsRef<str>>(
     csr: &Csr<'_, S>,
     expected: Option<&str>,
     settings: &Settings,
-    addon_enabled: Option<bool>,
+    addon: AddonFacts,
 ) -> Option<Judgement> {
     if expected.is_none() && !csr.concerns_hub() {
         return None;
@@ -89,7 +98,7 @@ pub fn judge<S: AsRef<str>>(
             true => csr.check_readable(&mut found),
             false => csr.check_form(settings, &mut found),
         }
-        csr.check_addon(expected, settings, addon_enabled, &mut found);
+        csr.check_addon(expected, settings, addon, &mut found);
         return Some(Judgement { kind: Kind::Addon, violations: found });
     }
     // By its common name: an agent is judged as one whatever the label says.
@@ -250,13 +259,7 @@ impl<S: AsRef<str>> Csr<'_, S> {
     }
 
     /// Everything that holds for an add-on's request besides its form.
-    fn check_addon(
-        &self,
-        expected: Option<&str>,
-        settings: &Settings,
-        enabled: Option<bool>,
-        found: &mut Vec<Violation>,
-    ) {
+    fn check_addon(&self, expected: Option<&str>, settings: &Settings, facts: AddonFacts, found: &mut Vec<Violation>) {
         let (cluster, addon) = (self.cluster_label.unwrap_or_default(), self.addon_label.unwrap_or_default());
         if cluster.is_empty() || expected.is_some_and(|expected| expected != cluster) {
             found.push(self.cluster_label_violation());
@@ -271,6 +274,8 @@ impl<S: AsRef<str>> Csr<'_, S> {
         };
         if self.has_own_signer() {
             self.check_other_clusters(cluster, addon, found);
+        } else if let Some(names) = self.own_names() {
+            found.extend(group_violation(names, facts.group_is_a_clusters));
         } else if let Ok(content) = &self.content {
             match content.common_names {
                 [name] if below(name.as_ref()) => {}
@@ -304,7 +309,7 @@ impl<S: AsRef<str>> Csr<'_, S> {
             let detail = format!("{} may not ask for this add-on", Quoted(asked_by));
             found.push(Violation::new(Code::Requester, REQUESTER, detail));
         }
-        match enabled {
+        match facts.is_enabled {
             Some(true) => {}
             Some(false) => {
                 let detail = format!("the hub has no add-on {} for {}", Quoted(addon), Quoted(cluster));
@@ -316,6 +321,17 @@ impl<S: AsRef<str>> Csr<'_, S> {
             }
         }
     }
+}
+
+/// What is against the group of an add-on with names of its own: nobody is to get the rights of a cluster's agents by it.
+fn group_violation(names: &OwnNames, is_a_clusters: Option<bool>) -> Option<Violation> {
+    let group = Quoted(names.group);
+    let (code, detail) = match is_a_clusters {
+        Some(false) => return None,
+        Some(true) => (Code::ForeignOrganization, format!("a cluster of the hub has the group {group}, too")),
+        None => (Code::EvidenceIncomplete, format!("whether a cluster of the hub has the group {group} is not known")),
+    };
+    Some(Violation::new(code, REQUEST, detail))
 }
 
 impl<S: AsRef<str>> Content<'_, S> {
@@ -360,31 +376,40 @@ impl<S: AsRef<str>> Content<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{ADDON, CLUSTER_PROXY, FIRST, OTHER, RENEWAL, Sample, by, named};
+    use super::super::samples::{ADDON, CLUSTER_PROXY, CLUSTER_PROXY_OF_HUB, FIRST, OTHER, RENEWAL, Sample, by, named};
     use super::*;
 
+    /// Of a hub on which no cluster has the group of an add-on.
+    const fn facts(is_enabled: Option<bool>) -> AddonFacts {
+        AddonFacts { is_enabled, group_is_a_clusters: Some(false) }
+    }
+
     fn codes(request: &Sample, addon_enabled: Option<bool>) -> Vec<Code> {
-        let judgement = judge(request, None, &Settings::default(), addon_enabled).unwrap();
+        codes_with(request, facts(addon_enabled))
+    }
+
+    fn codes_with(request: &Sample, addon: AddonFacts) -> Vec<Code> {
+        let judgement = judge(request, None, &Settings::default(), addon).unwrap();
         judgement.violations.into_iter().map(|violation| violation.code).collect()
     }
 
     #[test]
     fn right_requests_break_no_rule() {
         for (request, kind) in [(FIRST, Kind::First), (RENEWAL, Kind::Renewal), (ADDON, Kind::Addon)] {
-            let judgement = judge(&request, None, &Settings::default(), Some(true));
+            let judgement = judge(&request, None, &Settings::default(), facts(Some(true)));
             assert_eq!(judgement, Some(Judgement { kind, violations: Vec::new() }));
             assert_eq!(request.kind(), kind);
         }
-        assert_eq!(judge(&OTHER, None, &Settings::default(), None), None);
+        assert_eq!(judge(&OTHER, None, &Settings::default(), facts(None)), None);
         // What cannot be read may ask for anything.
         let unreadable = Csr { content: Err(Unreadable::of("no PEM")), ..OTHER };
         assert!(codes(&unreadable, None).contains(&Code::Unreadable));
         // A policy that answered without words would decide nothing.
         let unexplained = Csr { content: Err(Unreadable::of("")), ..FIRST };
-        let judged = judge(&unexplained, None, &Settings::default(), None).unwrap();
+        let judged = judge(&unexplained, None, &Settings::default(), facts(None)).unwrap();
         assert!(judged.violations.iter().all(|violation| !violation.detail.is_empty()), "{judged:?}");
         // Whoever expects a cluster's request gets an answer whatever the request is.
-        assert!(judge(&OTHER, Some("c1"), &Settings::default(), None).is_some());
+        assert!(judge(&OTHER, Some("c1"), &Settings::default(), facts(None)).is_some());
     }
 
     #[test]
@@ -446,6 +471,73 @@ mod tests {
     }
 
     #[test]
+    fn an_addon_with_names_of_its_own_on_the_hub_asks_for_these_and_nothing_else() {
+        const RIGHT: Sample = CLUSTER_PROXY_OF_HUB;
+        const USER: &str = "open-cluster-management:cluster-proxy:addon-agent";
+        const GROUP: &str = "open-cluster-management:cluster-proxy";
+        assert_eq!((codes(&RIGHT, Some(true)), RIGHT.kind()), (vec![], Kind::Addon));
+        assert_eq!(codes(&RIGHT, Some(false)), [Code::AddonNotEnabled]);
+        assert_eq!(codes(&RIGHT, None), [Code::EvidenceIncomplete]);
+        let content = RIGHT.content.unwrap();
+        let dns = &["DNSName(kubernetes.default.svc)"];
+        for (request, expected) in [
+            (Csr { requester: by("eva"), ..RIGHT }, Code::Requester),
+            (Csr { requester: by("system:open-cluster-management:c2:a1"), ..RIGHT }, Code::Requester),
+            // The agent of the cluster asks for it again, and not whoever holds it.
+            (Csr { requester: identity::Requester { groups: &[GROUP], ..by(USER) }, ..RIGHT }, Code::Requester),
+            (Csr { grpc_user: Some("system:open-cluster-management:c1:a1"), ..RIGHT }, Code::GrpcClaim),
+            (Csr { usages: &["server auth"], ..RIGHT }, Code::Usages),
+            (Csr { lifetime_seconds: Some(2 * YEAR), ..RIGHT }, Code::Lifetime),
+            (Csr { content: Ok(Content { alternative_names: dns, ..content }), ..RIGHT }, Code::AlternativeNames),
+            (
+                Csr { content: Ok(Content { other_attributes: &["2.5.4.11"], ..content }), ..RIGHT },
+                Code::SubjectAttributes,
+            ),
+            (Csr { content: Ok(Content { key: Key::Rsa(1024), ..content }), ..RIGHT }, Code::WeakKey),
+        ] {
+            assert_eq!(codes(&request, Some(true)), [expected], "{request:?}");
+        }
+        // Whoever asks for anything else asks for a cluster's rights.
+        let asks = |common_names: &'static [&'static str], organizations: &'static [&'static str]| Csr {
+            content: Ok(Content { common_names, organizations, ..content }),
+            ..RIGHT
+        };
+        for hidden in [
+            asks(&[USER], &[]),
+            asks(&[USER], &[GROUP, GROUP]),
+            asks(&[USER], &[GROUP, "platform-admins"]),
+            asks(&[USER], &["open-cluster-management:c2"]),
+            asks(&[USER, USER], &[GROUP]),
+            asks(&["open-cluster-management:cluster-proxy:proxy-agent"], &[GROUP]),
+            asks(&["eva"], &[GROUP]),
+            Csr { signer: GRPC_SIGNER, ..RIGHT },
+            Csr { addon_label: Some("x"), ..RIGHT },
+            Csr { addon_label: None, ..RIGHT },
+            Csr { cluster_label: Some("cluster-proxy"), ..RIGHT },
+            Csr { content: Err(Unreadable { why: "no PEM", common_names: &[USER], organizations: &[GROUP] }), ..RIGHT },
+        ] {
+            assert!(!hidden.is_addons() && super::super::about(&hidden).is_err(), "{hidden:?}");
+            assert!(!codes(&hidden, Some(true)).is_empty(), "{hidden:?}");
+        }
+    }
+
+    #[test]
+    fn no_cluster_of_the_hub_has_the_group_of_an_addon_with_names_of_its_own() {
+        let found = |group_is_a_clusters| {
+            codes_with(&CLUSTER_PROXY_OF_HUB, AddonFacts { is_enabled: Some(true), group_is_a_clusters })
+        };
+        assert_eq!(found(Some(false)), []);
+        assert_eq!(found(Some(true)), [Code::ForeignOrganization]);
+        assert_eq!(found(None), [Code::EvidenceIncomplete]);
+        assert_eq!(codes_with(&CLUSTER_PROXY_OF_HUB, AddonFacts::default()), [Code::EvidenceIncomplete; 2]);
+        // Of no other request does anybody have to know it.
+        let unknown = AddonFacts { is_enabled: Some(true), group_is_a_clusters: None };
+        for other in [ADDON, CLUSTER_PROXY, FIRST, RENEWAL] {
+            assert_eq!(codes_with(&other, unknown), [], "{other:?}");
+        }
+    }
+
+    #[test]
     fn names_for_an_addons_own_signer_are_no_other_clusters() {
         let asks = |common_names: &'static [&'static str], organizations: &'static [&'static str]| {
             let content = Content { common_names, organizations, ..CLUSTER_PROXY.content.unwrap() };
@@ -498,7 +590,7 @@ mod tests {
         let found = |signers: &[&str]| {
             let addon_signers = signers.iter().map(|signer| (*signer).to_owned()).collect();
             let settings = Settings { addon_signers, ..Settings::default() };
-            judge(&CLUSTER_PROXY, None, &settings, Some(true)).unwrap().violations
+            judge(&CLUSTER_PROXY, None, &settings, facts(Some(true))).unwrap().violations
         };
         assert_eq!(found(&["example.com/s", CLUSTER_PROXY.signer]), []);
         let codes: Vec<Code> = found(&["example.com/s"]).into_iter().map(|violation| violation.code).collect();

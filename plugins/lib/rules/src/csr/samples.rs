@@ -62,6 +62,18 @@ pub(crate) const CLUSTER_PROXY: Sample = Csr {
     ..RENEWAL
 };
 
+/// The agent asks for the other certificate of cluster-proxy: that of the API server, as upstream has it.
+pub(crate) const CLUSTER_PROXY_OF_HUB: Sample = Csr {
+    signer: API_SIGNER,
+    content: Ok(Content {
+        common_names: &["open-cluster-management:cluster-proxy:addon-agent"],
+        organizations: &["open-cluster-management:cluster-proxy"],
+        alternative_names: &["DNSName(cluster-proxy.addon.open-cluster-management.io)"],
+        ..CONTENT
+    }),
+    ..CLUSTER_PROXY
+};
+
 /// Somebody asks for something else.
 pub(crate) const OTHER: Sample = Csr {
     cluster_label: None,
