@@ -83,6 +83,13 @@ impl Sender {
         Self { client: administrator, acts_as: Some((format!("{own}:a1"), groups)) }
     }
 
+    /// A user of this name in the groups that agents of these clusters have with an AWS identity, as whom an administrator sends
+    /// requests.
+    pub fn aws(administrator: Client, user: &str, clusters: &[&str]) -> Self {
+        let groups = clusters.iter().map(|cluster| format!("open-cluster-management:{cluster}")).collect();
+        Self { client: administrator, acts_as: Some((user.to_owned(), groups)) }
+    }
+
     /// Sends a request; with `dry_run` nothing is stored.
     ///
     /// # Errors

@@ -244,6 +244,16 @@ impl<'a, S: AsRef<str>> Requester<'a, S> {
         self.user == GRPC_SERVER_USER && self.lack().is_none()
     }
 
+    /// Whether this is the agent of `cluster` with an AWS identity: it has the cluster's name and its group, and no other
+    /// cluster's. Upstream: `createAccessEntry` in `pkg/registration/register/aws_irsa/hub_driver.go`.
+    pub fn is_aws_agent_of(&self, cluster: &str) -> bool {
+        let is_its = |group: &S| group.as_ref().strip_prefix(AWS_PREFIX) == Some(cluster);
+        !cluster.is_empty()
+            && self.user == cluster
+            && self.groups.iter().any(is_its)
+            && self.clusters().all(|of| of == cluster)
+    }
+
     /// Whether the user may ask for a cluster's first certificate: the bootstrap service account, a bootstrap token of
     /// the right group, or one of `requesters`. Whether somebody impersonates them is told by [`Requester::lack`].
     pub fn bootstraps(&self, requesters: &[String]) -> bool {
@@ -336,6 +346,31 @@ mod tests {
         ];
         let requester = Requester { user: "u", uid: None, groups: &groups, credential_ids: &[] };
         assert_eq!(requester.clusters().collect::<Vec<_>>(), ["c1", "c2"]);
+    }
+
+    #[test]
+    fn an_agent_with_an_aws_identity_has_the_name_and_the_group_of_one_cluster() {
+        let is_of_c1 =
+            |user, groups: &[&str]| Requester { user, uid: None, groups, credential_ids: &[] }.is_aws_agent_of("c1");
+        let own = "open-cluster-management:c1";
+        for groups in [&[own][..], &["system:authenticated", own], &[own, "system:open-cluster-management:c1"]] {
+            assert!(is_of_c1("c1", groups), "{groups:?}");
+        }
+        for (user, groups) in [
+            ("c1", &[][..]),
+            ("c1", &["system:open-cluster-management:c1"]),
+            ("c1", &["open-cluster-management:c10"]),
+            ("c1", &[own, "open-cluster-management:c2"]),
+            ("c1", &[own, "system:open-cluster-management:c2"]),
+            ("c10", &[own]),
+            ("eva", &[own]),
+            ("system:open-cluster-management:c1:a1", &[own]),
+            (GRPC_SERVER_USER, &[own]),
+        ] {
+            assert!(!is_of_c1(user, groups), "{user} {groups:?}");
+        }
+        let nobody = Requester { user: "", uid: None, groups: &["open-cluster-management:"], credential_ids: &[] };
+        assert!(!nobody.is_aws_agent_of(""));
     }
 
     #[test]

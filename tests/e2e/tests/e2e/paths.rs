@@ -91,6 +91,10 @@ impl People<'_> {
     fn agent(&self, cluster: &str) -> Sender {
         Sender::agent(self.hub.admin.clone(), cluster)
     }
+
+    fn aws(&self, user: &str, clusters: &[&str]) -> Sender {
+        Sender::aws(self.hub.admin.clone(), user, clusters)
+    }
 }
 
 /// By whom a certificate is asked for.
@@ -511,13 +515,16 @@ fn right(people: &People<'_>) -> Vec<Try> {
     let proxy = of_addon(PROXY, &proxys_names());
     let agents = |what, ask: &Ask| (what, "its agent", people.of(Who::AgentOfC2), ask.clone());
     let by_grpc = |what, ask: &Ask| (what, "gRPC server", people.of(Who::Grpc), over_grpc(ask, AGENT_OF_C2));
+    let by_aws = |what, ask: &Ask| (what, "agent with an AWS identity", people.aws("c2", &["c2"]), ask.clone());
     let (addons, proxys) = ("an add-on's certificate", "cluster-proxy's certificate for the API server");
     for (what, by, sender, ask) in [
         agents("a certificate", &Ask::agent("c2")),
         agents(addons, &addon),
         by_grpc(addons, &addon),
+        by_aws(addons, &addon),
         agents(proxys, &proxy),
         by_grpc(proxys, &proxy),
+        by_aws(proxys, &proxy),
     ] {
         let (stored, all) = asked(people, what, by, &sender, &ask);
         tries.extend(all.into_iter().map(|one| Try { right: true, ..one }));
@@ -583,7 +590,7 @@ fn over_grpc(ask: &Ask, user: &str) -> Ask {
     Ask { annotation: Some(user.to_owned()), ..ask.clone() }
 }
 
-/// Requests for add-ons with names of their own on the hub, each wrong in one way.
+/// Requests for add-ons with names of their own on the hub, and of clusters with AWS identities, each wrong in one way.
 fn addons(people: &People<'_>) -> Vec<Try> {
     let right = of_addon(PROXY, &proxys_names());
     let with = |fixture: Fixture| of_addon(PROXY, &fixture);
@@ -598,12 +605,17 @@ fn addons(people: &People<'_>) -> Vec<Try> {
     let agents = agents.map(|(what, ask)| (what, "its agent", people.of(Who::AgentOfC2), ask));
     let elsewhere = Ask { label: Some("c1".to_owned()), ..right.clone() };
     let for_c1 = over_grpc(&right, "system:open-cluster-management:c1:a1");
-    let names = "cluster-proxy's names";
+    let (names, addons) = ("cluster-proxy's names", "an add-on's certificate");
+    let addon = of_addon("x", &Fixture::addon("c2", "x"));
     let others = [
         ("cluster-proxy's names where it is not enabled", "its agent", people.agent("c1"), elsewhere),
         (names, "a user", people.of(Who::Eva), right.clone()),
         (names, "agent of another cluster", people.agent("c1"), right),
         (names, "gRPC server for another cluster", people.of(Who::Grpc), for_c1),
+        (addons, "agent with the AWS identities of two clusters", people.aws("c2", &["c2", "c1"]), addon.clone()),
+        (addons, "a user with the group of an AWS identity", people.aws("c20", &["c2"]), addon.clone()),
+        (addons, "a user with the name of a cluster", people.aws("c2", &[]), addon.clone()),
+        (addons, "gRPC server for an AWS identity", people.of(Who::Grpc), over_grpc(&addon, "c2")),
     ];
     let all = agents.into_iter().chain(others);
     all.flat_map(|(what, by, sender, ask)| asked(people, what, by, &sender, &ask).1).collect()

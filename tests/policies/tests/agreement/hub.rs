@@ -230,6 +230,7 @@ fn requester(name: &str, random: &mut Random) -> (Value, Value) {
         15 => by_grpc(Some(&agent("c2"))),
         16 => by_grpc(None),
         17 => (account(BOOTSTRAP_USER), json!({"open-cluster-management.io/csr-user": BOOTSTRAP_USER})),
+        18 => plain(user(name, &format!("open-cluster-management:{name}"))),
         _ => plain(account(BOOTSTRAP_USER)),
     }
 }

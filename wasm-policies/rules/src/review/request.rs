@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{read_cluster, read_update};
 use super::csr::{asked, asked_by, cluster_label, cluster_of_csr, created_csr, read_csr, updated_csr};
-use super::requester::{requester, resource};
+use super::requester::{is_aws_agent, requester, resource};
 use super::value::{At, Unusable, unusable};
 use crate::obligation;
 
@@ -240,7 +240,7 @@ pub fn join_of(let_in: &Request<'static>, csr: Csr<'static>) -> Request<'static>
 /// Whether somebody registers an agent with a certificate request, and has not been denied. Renewals, and requests for add-ons,
 /// come from agents; a label alone makes no request an add-on's.
 pub fn is_registration(csr: &Csr<'_>) -> bool {
-    !matches!(&*csr.state, "Denied" | "Failed") && !asked(csr).is_by_agent()
+    !matches!(&*csr.state, "Denied" | "Failed") && !asked(csr).is_by_agent() && !is_aws_agent(&csr.requester)
 }
 
 /// The cluster whose agent a certificate request is for, where all of it says the same: [`ocm_rules::csr::Asked::clearly_of`].

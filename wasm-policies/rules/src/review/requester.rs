@@ -61,13 +61,21 @@ pub(super) fn requester<'a>(at: &At<'a>) -> Result<Requester<'a>, Unusable> {
 
 /// Whether this is the hub's gRPC server, and not somebody who impersonates it.
 pub(crate) fn is_grpc_server(requester: &Requester<'_>) -> bool {
-    let facts = identity::Requester {
+    facts(requester).is_grpc_server()
+}
+
+/// Whether this is the agent of some cluster with its AWS identity.
+pub(super) fn is_aws_agent(requester: &Requester<'_>) -> bool {
+    facts(requester).is_aws_agent_of(&requester.username)
+}
+
+fn facts<'r, 'a>(requester: &'r Requester<'a>) -> identity::Requester<'r, Text<'a>> {
+    identity::Requester {
         user: &requester.username,
         uid: requester.uid.as_deref(),
         groups: &requester.groups,
         credential_ids: requester.extra.get(identity::CREDENTIAL_ID).map_or(&[], Vec::as_slice),
-    };
-    facts.is_grpc_server()
+    }
 }
 
 /// The fingerprint of the client certificate that was shown, as the API server tells it.

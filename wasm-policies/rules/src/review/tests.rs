@@ -110,6 +110,12 @@ fn what_lets_a_cluster_in_is_asked_about_as_a_join_of_the_cluster_as_it_was() {
     renewal.requester.username = "system:open-cluster-management:c1:agent-1".into();
     let denied = ocm_policy_abi::Csr { state: "Denied".into(), ..csr.clone() };
     assert!(!is_registration(&renewal) && !is_registration(&denied));
+    // Nor does an agent that has its rights by an AWS identity.
+    let mut by_aws = csr.clone();
+    (by_aws.requester.username, by_aws.requester.groups) = ("c1".into(), vec!["open-cluster-management:c1".into()]);
+    assert!(!is_registration(&by_aws));
+    by_aws.requester.groups.clear();
+    assert!(is_registration(&by_aws), "anybody may be called so");
 }
 
 #[test]

@@ -103,6 +103,9 @@ fn checks(settings: &Settings) -> Vec<Check> {
         "variables.by.startsWith({} + variables.label + \":addon:\" + variables.addon + \":agent:\")",
         text(&format!("{PREFIX}cluster:"))
     );
+    // The groups are those of who made the request: none are known of whom the gRPC server names.
+    let aws_of_label =
+        identities::is_aws_agent_of("variables.user", "object.spec.?groups.orValue([])", "variables.label");
     let known = list(["digital signature", "key encipherment", "client auth"]);
     let usages = format!(
         "\"digital signature\" in object.spec.usages && \"client auth\" in object.spec.usages && \
@@ -158,7 +161,7 @@ fn checks(settings: &Settings) -> Vec<Check> {
         Check::new(
             Code::Requester,
             "only the agents of the cluster and of the add-on may ask for the add-on's certificate",
-            format!("!variables.isAddon || {agent_of_label} || {addon_of_label}"),
+            format!("!variables.isAddon || {agent_of_label} || {addon_of_label} || {aws_of_label}"),
         ),
         Check::new(Code::Signer, "the request asks another signer than the one for its requester", agents(&signer)),
         Check::new(Code::Usages, "only the usages of a client certificate may be asked for", identity(&usages)),

@@ -28,6 +28,17 @@ fn is_clusters_group(group: &str) -> String {
     )
 }
 
+/// Whether somebody is the agent with an AWS identity of the cluster that `cluster` evaluates to:
+/// [`ocm_rules::identity::Requester::is_aws_agent_of`].
+pub(super) fn is_aws_agent_of(name: &str, groups: &str, cluster: &str) -> String {
+    let (prefix, aws) = (text(PREFIX), text(AWS_PREFIX));
+    format!(
+        "({name} == {cluster} && ({aws} + {cluster}) in {groups} && \
+         {groups}.all(g, !({}) || g == {prefix} + {cluster} || g == {aws} + {cluster}))",
+        is_clusters_group("g"),
+    )
+}
+
 /// Whether an agent is one of the cluster that `cluster` evaluates to, or of one of its add-ons. For whom the gRPC server
 /// writes is not in the request: it may have written for any.
 pub(super) fn is_of_cluster(user: &str, cluster: &str) -> String {

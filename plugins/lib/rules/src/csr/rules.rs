@@ -303,8 +303,10 @@ impl<S: AsRef<str>> Csr<'_, S> {
             found.push(Violation::new(Code::Signer, "spec.signerName", detail));
         }
         let asked_by = self.asked_by();
-        let entitled =
-            matches!(Identity::of(asked_by), Identity::Agent { cluster: of, .. } if of == cluster) || below(asked_by);
+        // Of whom the gRPC server names no groups are known, so nobody behind it is known by an AWS identity.
+        let entitled = matches!(Identity::of(asked_by), Identity::Agent { cluster: of, .. } if of == cluster)
+            || below(asked_by)
+            || self.requester.is_aws_agent_of(cluster);
         if !entitled {
             let detail = format!("{} may not ask for this add-on", Quoted(asked_by));
             found.push(Violation::new(Code::Requester, REQUESTER, detail));
@@ -535,6 +537,32 @@ mod tests {
         for other in [ADDON, CLUSTER_PROXY, FIRST, RENEWAL] {
             assert_eq!(codes_with(&other, unknown), [], "{other:?}");
         }
+    }
+
+    #[test]
+    fn the_agent_of_a_cluster_with_an_aws_identity_asks_for_the_certificates_of_its_addons_alone() {
+        let by_aws = |user, groups| identity::Requester { user, uid: None, groups, credential_ids: &[] };
+        const OWN: &[&str] = &["system:authenticated", "open-cluster-management:c1"];
+        const TWO: &[&str] = &["open-cluster-management:c1", "open-cluster-management:c2"];
+        for addon in [ADDON, CLUSTER_PROXY, CLUSTER_PROXY_OF_HUB] {
+            let asks = |user, groups| codes(&Csr { requester: by_aws(user, groups), ..addon }, Some(true));
+            assert_eq!(asks("c1", OWN), [], "{addon:?}");
+            for (user, groups) in [("c10", OWN), ("eva", OWN), ("c1", TWO), ("c1", &[]), ("c2", TWO)] {
+                assert_eq!(asks(user, groups), [Code::Requester], "{user} {groups:?} {addon:?}");
+            }
+            let not_enabled = Csr { requester: by_aws("c1", OWN), ..addon };
+            assert_eq!(codes(&not_enabled, Some(false)), [Code::AddonNotEnabled]);
+        }
+        const SERVER: &[&str] = &[
+            "system:serviceaccounts",
+            "system:serviceaccounts:open-cluster-management-hub",
+            "open-cluster-management:c1",
+        ];
+        let server = identity::Requester { uid: Some("u"), ..by_aws(GRPC_SERVER_USER, SERVER) };
+        let over_grpc = Csr { requester: server, grpc_user: Some("c1"), ..ADDON };
+        assert_eq!(codes(&over_grpc, Some(true)), [Code::Requester]);
+        // It registers without a certificate of its own.
+        assert_eq!(codes(&Csr { requester: by_aws("c1", OWN), ..FIRST }, None), [Code::Requester]);
     }
 
     #[test]
