@@ -20,6 +20,7 @@ use e2e_tests::{Said, cert_manager, kubectl_ocm, run, until_within};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
+use ocm_api::names::bootstrap;
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::policy_engine::webhooks;
 use serde_json::{Value, json};
@@ -848,9 +849,23 @@ fn an_audit_refuses_nothing_and_what_people_chose_stays() {
     let baseline = user_with(&hub.cluster, "baseline", &["install-baseline.yaml"]);
     let said = run(kubectl_ocm("install", &baseline).args(["baseline", "--audit", "--allow-label=team-*"]));
     assert_eq!(said.code, Some(0), "{said:?}");
+    let role = format!("--clusterrole={}", bootstrap::CLUSTER_ROLE);
+    let account = "--serviceaccount=open-cluster-management:cluster-bootstrap";
+    let binding = ["create", "clusterrolebinding", "former", &role, account];
+    assert_eq!(kubectl(&hub, &binding), Answer::Passed);
     let said = install(&keeper, &[], 0);
     assert!(said.stderr.contains("has a baseline with other settings") && modes().len() == 4, "{said:?}");
     assert_eq!(actions(), warns);
+    // A policy that is made knows whom the hub lets register clusters. One that is there has the settings that it has.
+    let account = "system:serviceaccount:open-cluster-management:cluster-bootstrap";
+    let settings = |name: &str| e2e_tests::object(&hub.cluster, &["hubpolicy", name])["spec"]["settings"].clone();
+    let told = format!("the hub lets {account} register clusters: so do new policies");
+    assert!(said.stderr.contains(&told), "{said:?}");
+    let made = [json!({"requesters": [account]}), Value::Null];
+    assert_eq!([settings("name-claim"), settings("csr-hygiene")], made);
+    let said = install(&keeper, &[], 0);
+    assert!(!said.stderr.contains(&told), "{said:?}");
+    assert_eq!([settings("name-claim"), settings("csr-hygiene")], made);
 }
 
 #[test]

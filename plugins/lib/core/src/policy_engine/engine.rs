@@ -181,6 +181,23 @@ impl Engine {
         self
     }
 
+    /// The policies of which a setting names users who register clusters.
+    pub fn with_requesters(&self) -> impl Iterator<Item = &Manifest> {
+        self.pods.objects().filter(|one| is_with_requesters(one))
+    }
+
+    /// The same where those of these policies that are about to be made know more users as ones who register clusters. Settings of a
+    /// policy that is there are whoever's they are.
+    #[must_use]
+    pub fn knowing(mut self, users: &[String], new: &[String]) -> Self {
+        for object in self.pods.stages.iter_mut().flat_map(|stage| &mut stage.objects) {
+            if is_with_requesters(object) && new.iter().any(|name| name == object.name()) {
+                policies::set_requesters(object, users);
+            }
+        }
+        self
+    }
+
     /// The pods' plan in two: what comes before the webhook, its certificate included, and the rest.
     pub fn halves(&self) -> [Plan; 2] {
         let is_pods = |stage: &Stage| stage.objects.iter().any(|one| one.kind() == "Deployment");
@@ -200,6 +217,10 @@ impl Engine {
         stages.extend(self.configurations(failure).stages);
         Plan::new(stages)
     }
+}
+
+fn is_with_requesters(object: &Manifest) -> bool {
+    object.kind() == "HubPolicy" && policies::WITH_REQUESTERS.contains(&object.name())
 }
 
 /// The Secret with the webhook's serving certificate: renewed alone, when the API server trusts who signed it.
@@ -261,6 +282,20 @@ mod tests {
         assert_eq!(accounts.len(), 3);
         for account in accounts {
             assert_eq!(account.body()["imagePullSecrets"], json!([{"name": "own"}]), "{}", account.name());
+        }
+    }
+
+    #[test]
+    fn policies_that_are_made_know_who_registers_clusters_and_those_that_are_there_stay() {
+        let options = Options { image: Some("i".to_owned()), ..Options::default() };
+        let engine = plan(&options, &Running::default(), &certificates()).unwrap();
+        let names: Vec<&str> = engine.with_requesters().map(Manifest::name).collect();
+        assert_eq!(names, ["cluster-hygiene", "csr-hygiene", "name-claim"]);
+        let users = ["system:serviceaccount:a:b".to_owned()];
+        let engine = engine.clone().knowing(&users, &["name-claim", "agent-self-edit"].map(str::to_owned));
+        for policy in engine.pods.objects().filter(|one| one.kind() == "HubPolicy") {
+            let expected = if policy.name() == "name-claim" { json!({ "requesters": users }) } else { Value::Null };
+            assert_eq!(policy.body()["spec"]["settings"], expected, "{}", policy.name());
         }
     }
 

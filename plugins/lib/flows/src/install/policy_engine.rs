@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ocm_api::names::hub::DEFAULT_CLUSTER_SET;
+use ocm_api::names::identity::BOOTSTRAP_USER;
 use ocm_core::plan::{Applied, Mode, Plan};
-use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, OptionsError, Running, Trust};
+use ocm_core::policy_engine::{
+    self as engine, Certificates, Engine, FailurePolicy, Options, OptionsError, Running, Trust,
+};
 use ocm_core::workload::Health;
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy, Stage, baseline};
 use ocm_kube::access::Right;
@@ -28,6 +31,7 @@ use super::cert_manager::{asked_for, can_issue, issued};
 use super::preflight;
 use super::probe::{self, PAUSE, Seen};
 use crate::policies::{ended, mark, refuse_another, withdraw_for_another};
+use crate::registry::all_bound_accounts;
 use crate::workload;
 
 /// What the rights are needed for.
@@ -140,6 +144,7 @@ pub async fn install_policy_engine(
     let live = survey(cluster, &outline).await?;
     let certificates = renew(&live.certificates, now)?;
     let planned = engine::plan(options, &live.running(), &certificates)?;
+    let planned = with_bound_accounts(cluster, planned, narrator).await?;
     let injected = planned.trust == Trust::Injected;
     let others = live.others.as_ref().zip(live.certificates.bundles.first()).filter(|_| !injected);
     let is_others = others.is_some();
@@ -222,6 +227,28 @@ pub async fn install_policy_engine(
     Ok(EngineInstalled { applied, fails_closed, in_force: Some(in_force) })
 }
 
+/// Policies that are made now know whom the hub lets register clusters, as its baseline does: they would refuse what is right.
+async fn with_bound_accounts(cluster: &Cluster, planned: Engine, narrator: &dyn Narrator) -> Result<Engine, Failure> {
+    let mut new = Vec::new();
+    for policy in planned.with_requesters() {
+        if apply::read(cluster, policy).await?.is_none() {
+            new.push(policy.name().to_owned());
+        }
+    }
+    if new.is_empty() {
+        return Ok(planned);
+    }
+    let mut accounts = all_bound_accounts(cluster).await?;
+    accounts.retain(|account| account != BOOTSTRAP_USER);
+    if accounts.is_empty() {
+        return Ok(planned);
+    }
+    for account in &accounts {
+        narrator.tell(Event::note(format!("the hub lets {account} register clusters: so do new policies")));
+    }
+    Ok(planned.knowing(&accounts, &new))
+}
+
 /// What becomes of registrations while nobody answers, when all is done.
 fn in_the_end(options: &Options) -> FailurePolicy {
     if options.audit { FailurePolicy::Ignore } else { FailurePolicy::Fail }
@@ -269,6 +296,10 @@ fn rights(request: &EngineRequest, outline: &Plan) -> Vec<Right> {
             let right = Right::new(verb, role.group(), role.plural()).on(role.name());
             rights.push(role.namespace().map_or(right.clone(), |namespace| right.within(namespace)));
         }
+    }
+    if !request.options.without_policies {
+        // Who registers clusters.
+        rights.push(Right::new("list", "rbac.authorization.k8s.io", "clusterrolebindings"));
     }
     if let Some(settings) = &request.baseline {
         let baseline = BaselineRequest { settings: settings.clone(), mode: request.mode, wait: request.wait };
