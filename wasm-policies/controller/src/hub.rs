@@ -95,6 +95,7 @@ impl Snapshot {
             registration: Some(status::noted(written)),
             accepted_before: status::was_accepted(written, uid),
             denied_before: status::was_denied(written, uid),
+            noted_keys: &written.keys,
             requests,
             bound_accounts: &self.bound_accounts,
             now: Some(now),
@@ -250,7 +251,7 @@ fn note(index: &Index, name: &str, before: Option<&Arc<Asked>>, now: Option<&Arc
     was.union(&is).cloned().collect()
 }
 
-/// The clusters that a request is for: the one of its label, and once it was approved, those whose agents it names.
+/// The clusters that a request is for: the one of its label, and once it was approved, those whose agents it gives rights to.
 fn clusters_of(asked: &Arc<Asked>) -> BTreeSet<String> {
     let request = &asked.request;
     let granted = matches!(request.state, State::Approved | State::Issued);
@@ -307,6 +308,7 @@ fn spawn<T: Clone + PartialEq + Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use ocm_core::csr::{Names, Unreadable};
     use serde_json::json;
 
     use super::*;
@@ -355,5 +357,25 @@ mod tests {
         assert_eq!(index.lock().unwrap().keys().collect::<Vec<_>>(), ["c2"]);
         assert_eq!(names(note(&index, "r", Some(&c2), None)), ["c2"]);
         assert!(index.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_request_that_was_approved_is_for_every_cluster_whose_rights_its_certificate_gives() {
+        let asked = |state| {
+            let mut request = read_request(json!({
+                "metadata": {"name": "r", "labels": {labels::CLUSTER_NAME: "c1"}},
+                "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client"},
+            }))
+            .request
+            .clone();
+            let names = Names {
+                common_names: ["bob", "system:open-cluster-management:c2:a1"].map(str::to_owned).into(),
+                organizations: ["viewers", "system:open-cluster-management:c3"].map(str::to_owned).into(),
+            };
+            (request.state, request.content) = (state, Err(Unreadable::Pem(names)));
+            clusters_of(&Arc::new(Asked { request, version: String::new(), object: None }))
+        };
+        assert_eq!(asked(State::Pending), BTreeSet::from(["c1".to_owned()]));
+        assert_eq!(asked(State::Issued), ["c1", "c2", "c3"].map(str::to_owned).into());
     }
 }

@@ -56,6 +56,20 @@ fn granted(snapshot: &Snapshot, options: &Options, now: Timestamp) -> Vec<Regist
     status::keys(&snapshot.name, snapshot.asked.iter().map(|asked| &asked.request), now, &options.settings)
 }
 
+/// What is written of a cluster, with the keys that requests for its name were granted.
+fn noted(
+    snapshot: &Snapshot,
+    cluster: &ManagedCluster,
+    before: RegistrationStatus,
+    options: &Options,
+    now: Timestamp,
+) -> RegistrationStatus {
+    let created = cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let requests = snapshot.asked.iter().map(|asked| &asked.request);
+    let of_another = status::are_of_another(&snapshot.name, requests, created);
+    status::with_keys(before, uid(cluster), granted(snapshot, options, now), of_another, now)
+}
+
 impl Joins {
     fn attempts(&self) -> MutexGuard<'_, HashMap<String, Attempts>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
@@ -127,6 +141,7 @@ impl Joins {
         };
         let (before, later) = self.note_unknown_key(&snapshot, cluster, before, &options.settings, now).await?;
         let again = later.map_or(again, |pause| again.within(pause));
+        let before = noted(&snapshot, cluster, before, &options, now);
         let decision = decide(name, &snapshot.found(&requests, &before, now), &options);
         let expired = if accepted { None } else { status::expired(&before, uid).map(status::told) };
         let has_expired = expired.is_some();
@@ -188,10 +203,9 @@ impl Joins {
         let new = RegistrationStatus {
             verdict: RegistrationVerdict::Hold,
             // While keys of an earlier cluster may be used, the name is that one's.
-            cluster_uid: before.cluster_uid.clone().filter(|_| !before.keys.is_empty()).or_else(|| uid(cluster)),
+            cluster_uid: status::owner(&before, uid(cluster), now),
             requester: Some(status::requester(&newest.request)),
             request: Some(status::request(&newest.request)),
-            keys: status::merged(&before.keys, granted(snapshot, &Options::default(), now), now),
             intent: None,
             decision: None,
             approved_by: Vec::new(),
@@ -277,9 +291,17 @@ impl Joins {
         self.forget(name);
         let now = self.clock.now();
         self.attempts().remove(name);
-        let Some(before) = self.written_of_removed(name, now) else { return Ok(Next::Rest) };
         // What was approved and then not accepted may not be noted yet.
-        let keys = status::merged(&before.keys, granted(snapshot, &Options::default(), now), now);
+        let granted = granted(snapshot, &Options::default(), now);
+        let before = match self.written_of_removed(name, now) {
+            Some(before) => before,
+            None if granted.is_empty() => return Ok(Next::Rest),
+            // The hub may have the cluster, and this controller not know it yet.
+            None if self.effects.version(name).await? != 0 => return Ok(Next::Again),
+            // Nobody knows whose they are.
+            None => RegistrationStatus::default(),
+        };
+        let keys = status::merged(&before.keys, granted, now);
         let before = RegistrationStatus { keys, ..before };
         let Some(end) = status::last_end(&before.keys, now) else {
             self.registrations.delete(&self.effects, name).await?;
@@ -398,7 +420,7 @@ impl Joins {
         }
         // It is in by now, whoever takes away what tells it.
         let mut new = status::seen(RegistrationStatus { intent: None, ..new }, uid, true, false, now);
-        new.keys = status::merged(&new.keys, status::key(request, now, &options.settings).into_iter().collect(), now);
+        new.keys = status::merged(&new.keys, vec![status::key(request, now, &options.settings)], now);
         self.attempts().remove(name);
         self.tell(subject.cluster, &before, &new, "Accepted").await;
         let written = self.registrations.write(&self.effects, name, new).await;

@@ -180,10 +180,14 @@ pub(crate) fn request(request: &Request) -> RegistrationRequest {
     }
 }
 
-/// Until when a certificate of a request may be valid that was approved then.
-pub(crate) fn key(request: &Request, approved: Timestamp, settings: &Settings) -> Option<RegistrationKey> {
+/// Until when a certificate of a request may be valid that was approved then. A key that cannot be read is one that nobody knows.
+pub(crate) fn key(request: &Request, approved: Timestamp, settings: &Settings) -> RegistrationKey {
     let lifetime = request.lifetime_seconds.map_or(settings.signer_default_seconds, i64::from);
-    Some(RegistrationKey { until: end(approved, lifetime)?, spki_sha256: request.key_digest()?.to_owned() })
+    RegistrationKey {
+        // An end that cannot be told cannot be read, and so it never comes.
+        until: end(approved, lifetime).unwrap_or_default(),
+        spki_sha256: request.key_digest().unwrap_or_default().to_owned(),
+    }
 }
 
 /// The key that nobody knows, of certificates that were approved at this time at the latest: until when they may be valid.
@@ -200,18 +204,31 @@ fn end(approved: Timestamp, lifetime: i64) -> Option<String> {
     Some(until.to_string())
 }
 
-/// The keys that were approved for the agents of a cluster.
+/// Those of the requests of a cluster whose certificates may have the rights of its agents.
+fn granted<'a>(name: &str, requests: impl IntoIterator<Item = &'a Request>) -> impl Iterator<Item = &'a Request> {
+    let is_granted = |request: &&Request| matches!(request.state, State::Approved | State::Issued);
+    requests.into_iter().filter(is_granted).filter(move |request| request.may_act_for(name))
+}
+
+/// The keys that were approved for the agents of a cluster, out of its requests.
 pub(crate) fn keys<'a>(
     name: &str,
     requests: impl IntoIterator<Item = &'a Request>,
     now: Timestamp,
     settings: &Settings,
 ) -> Vec<RegistrationKey> {
-    let granted = requests.into_iter().filter(|request| {
-        matches!(request.state, State::Approved | State::Issued)
-            && request.facts().clusters_of_agents().any(|of| of == name)
-    });
-    granted.filter_map(|request| key(request, request.decided.unwrap_or(now), settings)).collect()
+    granted(name, requests).map(|request| key(request, request.decided.unwrap_or(now), settings)).collect()
+}
+
+/// Whether one of these keys was approved before there was the cluster, and so for another one of its name. What cannot be told
+/// is taken for the worse.
+pub(crate) fn are_of_another<'a>(
+    name: &str,
+    requests: impl IntoIterator<Item = &'a Request>,
+    created: Option<Timestamp>,
+) -> bool {
+    granted(name, requests)
+        .any(|request| request.decided.zip(created).is_none_or(|(decided, created)| decided < created))
 }
 
 /// Both lists as one: each key once, with its later end, and of too many those that end last. Ended ones are left out.
@@ -253,6 +270,36 @@ fn of_cluster(
         accepted_before,
         denied_before,
         ..decided
+    }
+}
+
+/// What is written of the cluster of this UID, with the keys of the name that are granted now. Until the known ones have ended
+/// they stay those of the cluster that they are noted for, and all others with them. Of new ones that are another's, as
+/// [`are_of_another`] tells, nobody knows whose they are.
+pub(crate) fn with_keys(
+    before: RegistrationStatus,
+    uid: Option<String>,
+    granted: Vec<RegistrationKey>,
+    are_of_another: bool,
+    now: Timestamp,
+) -> RegistrationStatus {
+    let keys = merged(&before.keys, granted.clone(), now);
+    match last_end(&before.keys, now) {
+        Some(_) => RegistrationStatus { keys, ..before },
+        None if keys.is_empty() => before,
+        None => {
+            let new = of_cluster(before, uid, granted, now);
+            let cluster_uid = new.cluster_uid.clone().filter(|_| !are_of_another);
+            RegistrationStatus { cluster_uid, ..new }
+        }
+    }
+}
+
+/// The cluster that the keys of a name are noted for, or, where there are none, this one.
+pub(crate) fn owner(before: &RegistrationStatus, uid: Option<String>, now: Timestamp) -> Option<String> {
+    match last_end(&before.keys, now) {
+        Some(_) => before.cluster_uid.clone(),
+        None => uid,
     }
 }
 
@@ -427,6 +474,9 @@ pub(crate) fn is_same(one: &RegistrationStatus, other: &RegistrationStatus) -> b
 
 #[cfg(test)]
 mod tests {
+    use ocm_core::csr::Unreadable;
+    use serde_json::json;
+
     use super::*;
 
     fn known(key: &str, until: &str) -> RegistrationKey {
@@ -572,6 +622,60 @@ mod tests {
             ..obligation("q", "2026-06-01T00:00:00Z", "u1")
         };
         assert_eq!(written[1..], [new]);
+    }
+
+    fn approved(name: &str, content: Unreadable, decided: Option<&str>) -> Request {
+        let object = json!({
+            "metadata": {"name": name, "creationTimestamp": "2026-06-01T00:00:00Z"},
+            "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client", "expirationSeconds": 3600},
+        });
+        let decided = decided.map(|decided| decided.parse().unwrap());
+        let read = Request::read(&serde_json::from_value(object).unwrap());
+        Request { state: State::Approved, content: Err(content), decided, ..read }
+    }
+
+    #[test]
+    fn whatever_may_give_the_rights_of_an_agent_is_noted_as_a_key() {
+        let now: Timestamp = "2026-06-01T00:30:00Z".parse().unwrap();
+        let of = |request: &Request| keys("c1", [request], now, &Settings::default());
+        let request = approved("r", Unreadable::Text, Some("2026-06-01T00:10:00Z"));
+        assert_eq!(of(&request), [known("", "2026-06-01T02:00:00Z")], "nobody can read its key");
+        assert_eq!(of(&Request { decided: None, ..request.clone() }), [known("", "2026-06-01T02:00:00Z")], "by now");
+        assert!(of(&Request { state: State::Pending, ..request.clone() }).is_empty());
+        assert!(of(&Request { signer: "example.com/s".to_owned(), ..request }).is_empty());
+    }
+
+    #[test]
+    fn keys_that_were_approved_before_there_was_the_cluster_are_not_its_own() {
+        let now: Timestamp = "2026-06-01T00:30:00Z".parse().unwrap();
+        let created = "2026-06-01T00:20:00Z".parse().ok();
+        let at = |decided| approved("r", Unreadable::Text, decided);
+        let of_another = |decided| are_of_another("c1", [&at(decided)], created);
+        assert!(of_another(Some("2026-06-01T00:19:59Z")) && of_another(None));
+        assert!(!of_another(Some("2026-06-01T00:20:00Z")));
+        assert!(are_of_another("c1", [&at(Some("2026-06-01T00:20:00Z"))], None));
+        assert!(!are_of_another("c1", [], created));
+        let uid = |uid: &str| Some(uid.to_owned());
+        let (a, b) = (known("a", "2026-07-01T00:00:00Z"), known("b", "2026-08-01T00:00:00Z"));
+        let nothing = RegistrationStatus::default();
+        let own = with_keys(nothing.clone(), uid("u"), vec![a.clone()], false, now);
+        assert_eq!(own, RegistrationStatus { cluster_uid: uid("u"), keys: vec![a.clone()], ..nothing.clone() });
+        let unknown = with_keys(nothing.clone(), uid("u"), vec![a.clone()], true, now);
+        assert_eq!(unknown, RegistrationStatus { cluster_uid: None, ..own.clone() });
+        assert_eq!(noted(&unknown).of_another_until(Some("u"), Some(now.as_millisecond())), noted(&own).until);
+        // Whose they are is known until they have ended; that nobody knows it, too.
+        for (known, cluster) in [(&own, uid("u")), (&unknown, None)] {
+            for uid in [uid("u"), uid("next")] {
+                let more = with_keys(known.clone(), uid.clone(), vec![b.clone()], false, now);
+                assert_eq!((&more.cluster_uid, more.keys.len()), (&cluster, 2));
+                assert_eq!(owner(&more, uid, now), cluster);
+            }
+        }
+        let later = "2026-07-01T00:00:00Z".parse().unwrap();
+        let next = with_keys(unknown, uid("next"), vec![b.clone()], false, later);
+        assert_eq!((&next.cluster_uid, &next.keys), (&uid("next"), &vec![b]));
+        assert_eq!(with_keys(nothing.clone(), uid("u"), vec![a], true, later), nothing, "it has ended");
+        assert_eq!(owner(&nothing, uid("u"), now), uid("u"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use common::*;
 use csr_fixtures::{Fixture, Key, Kind};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_api::registration::RegistrationKey;
 use ocm_core::accept::{Chosen, Decision, Found, Help, Options, Refusal, another_requester, decide, is_denied, noted};
 use ocm_core::csr::{Code, Request, Settings};
 use ocm_rules::claim::Namespace;
@@ -475,6 +476,34 @@ fn what_the_controller_has_noted_of_a_denial_counts_when_the_hub_tells_nothing_o
     assert!(is_denied(CLUSTER, &noted, &in_bulk));
     assert!(!is_denied(CLUSTER, &Found { cluster: Some(&let_in), ..noted }, &in_bulk));
     assert!(!is_denied(CLUSTER, &Found { cluster: None, ..noted }, &in_bulk));
+}
+
+#[test]
+fn a_key_that_was_approved_keeps_another_out_when_the_hub_has_collected_its_request() {
+    let in_bulk = Options { chosen: Chosen::InBulk, ..Options::default() };
+    let (waits, request) = (cluster(), Request::read(&asks("again", 110, &key())));
+    let requests = [&request];
+    let own = request.key_digest().unwrap_or_default();
+    let with = |of: &'static str, keys: &[(&str, i64)], cluster: &ocm_api::ManagedCluster, options: &Options| {
+        let known = |(digest, second): &(&str, i64)| RegistrationKey {
+            until: at(*second).to_string(),
+            spki_sha256: (*digest).to_owned(),
+        };
+        let keys: Vec<RegistrationKey> = keys.iter().map(known).collect();
+        let registration = Some(noted(Some(of), keys.iter().map(|key| key.until.as_str())));
+        let (cluster, now) = (Some(cluster), Some(at(500)));
+        let found = Found { cluster, requests: &requests, registration, noted_keys: &keys, now, ..Found::default() };
+        decide(CLUSTER, &found, options)
+    };
+    // Also one that nobody knows.
+    for another in ["another", ""] {
+        assert_refused(&with("1", &[(another, 7200)], &waits, &in_bulk), Code::NameTaken);
+        assert_refused(&with("1", &[(another, 7200), (own, 7200)], &waits, &in_bulk), Code::NameTaken);
+        assert_eq!(with("1", &[(another, 7200)], &waits, &Options::default()), lets_in(0), "a person means it");
+        assert_eq!(with("1", &[(another, 500)], &waits, &in_bulk), lets_in(0), "it has ended");
+    }
+    assert_eq!(with("1", &[(own, 7200)], &waits, &in_bulk), lets_in(0));
+    assert_refused(&with("0", &[(own, 7200)], &waits, &in_bulk), Code::NameUsedBefore);
 }
 
 #[test]

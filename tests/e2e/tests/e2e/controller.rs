@@ -204,8 +204,9 @@ fn a_persons_no_outlasts_everything_that_the_hub_keeps_of_it() {
     let label = |name: &str| {
         hub.cluster.kubectl(&["label", "managedcluster", name, "env=prod"]).expect("an administrator labels it");
     };
-    let (first, second) = (hub.join("c1"), hub.join("c2"));
-    until("both wait for the label", || ["c1", "c2"].iter().all(|name| waits_for(&hub, name).contains("LabelMissing")));
+    let (first, second, wrong) = (hub.join("c1"), hub.join("c2"), hub.join("c4"));
+    let names = ["c1", "c2", "c4"];
+    until("all wait for the label", || names.iter().all(|name| waits_for(&hub, name).contains("LabelMissing")));
     // One was let in, and nothing but the Registration tells it after somebody has taken that back.
     label("c1");
     until("c1 is accepted", || registration(&hub, "c1")["acceptedBefore"].is_object());
@@ -219,6 +220,16 @@ fn a_persons_no_outlasts_everything_that_the_hub_keeps_of_it() {
     label("c2");
     let again = hub.ask(&Ask::with("c2", &csr_fixtures::Fixture::agent("c2", "a2")));
     until("it waits for a person", || waits_for(&hub, "c2").ends_with("(DeniedBefore)"));
+    // A person approved one key of the third one and denied the other. Nothing waits any more, and the hub collects both.
+    let by_hand = hub.ask(&Ask::with("c4", &csr_fixtures::Fixture::agent("c4", "a2")));
+    let key = Request::read(&hub.request(&by_hand)).key_digest().map(str::to_owned);
+    hub.conclude(&wrong, "deny");
+    hub.conclude(&by_hand, "approve");
+    until("its key is noted", || registration(&hub, "c4")["keys"][0]["spkiSha256"] == json!(key));
+    hub.cluster.kubectl(&["delete", "csr", &wrong, &by_hand]).expect("the hub collects them");
+    label("c4");
+    let late = hub.ask(&Ask::with("c4", &csr_fixtures::Fixture::agent("c4", "a3")));
+    until("it waits for a person", || registration(&hub, "c4")["request"]["name"] == json!(late));
     // Whoever acts next knows no more than what is written.
     assert_eq!(controller.terminate(), Some(0));
     let _controller = Controller::start_as(&hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
@@ -227,6 +238,7 @@ fn a_persons_no_outlasts_everything_that_the_hub_keeps_of_it() {
     until("c3 is accepted", || hub.accepts("c3"));
     std::thread::sleep(Duration::from_secs(3));
     assert!(!hub.accepts("c1") && !hub.accepts("c2") && !hub.is("Approved", &again));
+    assert!(!hub.accepts("c4") && !hub.is("Approved", &late), "{:#}", registration(&hub, "c4"));
     assert!(hub.is("Approved", &first) && hub.is("Approved", &third));
     let said = run(kubectl_ocm("policy", hub.cluster.kubeconfig()).args(["explain", "c1"]));
     assert!(said.stdout.contains("is not accepted any more") && said.stdout.contains("accept c1"), "{said:?}");
@@ -247,8 +259,26 @@ fn a_name_of_which_no_key_is_known_is_not_given_to_another() {
     hub.patch("c1", json!({"spec": {"hubAcceptsClient": true}}));
     hub.set_conditions("c1", &[("HubAcceptedManagedCluster", "True"), ("ManagedClusterJoined", "True")]);
     let uid = hub.managed("c1").metadata.uid;
+    // Another one was approved, and removed again; the next one of its name asks before the hub has collected that.
+    let former = hub.join("c4");
+    hub.conclude(&former, "approve");
+    hub.remove("c4");
+    // Times of the API have whole seconds.
+    std::thread::sleep(Duration::from_secs(1));
+    let next = hub.join("c4");
+    // Of a third one only the approved request is there.
+    let left = hub.join("c5");
+    hub.conclude(&left, "approve");
+    hub.remove("c5");
     let _controller = Controller::start(&hub);
     is_idle(&hub, "c2");
+    until("it waits", || waits_for(&hub, "c4").ends_with("(NameUsedBefore)"));
+    until("what is left is noted", || registration(&hub, "c5")["keys"][0]["until"].is_string());
+    for request in [&former, &left] {
+        hub.cluster.kubectl(&["delete", "csr", request]).expect("the hub collects it");
+    }
+    let left = hub.join("c5");
+    until("it waits", || waits_for(&hub, "c5").ends_with("(NameUsedBefore)"));
     hub.remove("c1");
     until("it is a tombstone", || registration(&hub, "c1")["removedAt"].is_string());
     let status = registration(&hub, "c1");
@@ -256,7 +286,10 @@ fn a_name_of_which_no_key_is_known_is_not_given_to_another() {
     let again = hub.join("c1");
     until("it waits", || waits_for(&hub, "c1").ends_with("(NameUsedBefore)"));
     is_idle(&hub, "c3");
-    assert!(!hub.accepts("c1") && !hub.is("Approved", &again));
+    for (name, request) in [("c1", &again), ("c4", &next), ("c5", &left)] {
+        assert!(waits_for(&hub, name).ends_with("(NameUsedBefore)"), "{:#}", registration(&hub, name));
+        assert!(!hub.accepts(name) && !hub.is("Approved", request), "{name}");
+    }
 }
 
 /// The last time that RFC 3339 has. Whoever creates an object may say that it was written then.

@@ -319,6 +319,7 @@ impl Hub {
             }),
             accepted_before: false,
             denied_before: false,
+            noted_keys: &[],
         };
         decide(self.name, &found, &self.options)
     }

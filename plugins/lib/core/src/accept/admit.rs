@@ -11,9 +11,9 @@ use crate::registration;
 
 /// What still keeps a cluster out that would be let in, or be given its first certificate.
 pub(super) fn admit(case: &Case<'_>, decision: Decision) -> Decision {
-    let Decision::Act { accept, .. } = decision else { return decision };
+    let Decision::Act { accept, stands_on, .. } = decision else { return decision };
     let refusal = match case.options.chosen {
-        Chosen::InBulk => case.in_bulk(accept),
+        Chosen::InBulk => case.in_bulk(accept, stands_on),
         Chosen::ByName => None,
     };
     // Whose agent has joined was let in with what it has.
@@ -23,7 +23,7 @@ pub(super) fn admit(case: &Case<'_>, decision: Decision) -> Decision {
 
 impl Case<'_> {
     /// What only somebody who names the cluster may do.
-    fn in_bulk(&self, accept: bool) -> Option<Refusal> {
+    fn in_bulk(&self, accept: bool, stands_on: Option<usize>) -> Option<Refusal> {
         let standing = if accept { claim::standing(Some(&self.holder)) } else { None };
         let violation = standing.or_else(|| self.denied()).or_else(|| {
             // A person let it in, with a request that is gone or before there was any: for whom, the hub does not tell.
@@ -34,6 +34,7 @@ impl Case<'_> {
                 Violation::new(Code::NameTaken, "spec.hubAcceptsClient", detail)
             })
         });
+        let violation = violation.or_else(|| self.noted_another(stands_on));
         violation.map(|Violation { code, detail, .. }| Refusal::new(code, detail, Help::ByName(self.name.to_owned())))
     }
 

@@ -6,10 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use ocm_api::Condition;
 use ocm_api::cluster::ManagedCluster;
 use ocm_api::conditions::{self, managed_cluster};
+use ocm_api::registration::RegistrationKey;
 use ocm_rules::claim::{self, Claimant, Holder, Namespace};
 use ocm_rules::cluster as content;
 
-use crate::csr::{Request, Settings, State, Violation};
+use super::noted::last_end;
+use crate::csr::{Code, Request, Settings, State, Violation};
 
 /// What the user typed that bears on the decision.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,6 +66,8 @@ pub struct Found<'a> {
     pub accepted_before: bool,
     /// Whether it has noted that a request for the name of this very cluster was denied.
     pub denied_before: bool,
+    /// The keys that it has noted of the name.
+    pub noted_keys: &'a [RegistrationKey],
     /// The requests that carry its label.
     pub requests: &'a [&'a Request],
     /// Users besides the usual ones whom the hub itself lets register clusters: see [`crate::bootstrap`].
@@ -97,6 +101,7 @@ pub(super) struct Case<'a> {
     /// What is said to have happened later has not.
     latest: Option<Timestamp>,
     denied_before: bool,
+    noted_keys: &'a [RegistrationKey],
     pub(super) requests: Vec<Indexed<'a>>,
 }
 
@@ -123,8 +128,18 @@ impl<'a> Case<'a> {
             found.requests.iter().copied().enumerate().filter(|(_, request)| request.facts().is_first_of(name));
         let settings = settings(found, options);
         let latest = found.now.and_then(|now| now.checked_add(SKEW).ok());
-        let denied_before = found.denied_before;
-        Self { name, cluster, holder, facts, options, settings, latest, denied_before, requests: requests.collect() }
+        Self {
+            name,
+            cluster,
+            holder,
+            facts,
+            options,
+            settings,
+            latest,
+            denied_before: found.denied_before,
+            noted_keys: found.noted_keys,
+            requests: requests.collect(),
+        }
     }
 
     pub(super) fn violations(&self, request: &Request) -> Vec<Violation> {
@@ -182,6 +197,26 @@ impl<'a> Case<'a> {
     pub(super) fn denied(&self) -> Option<Violation> {
         let noted = self.denied_before.then_some(Claimant { key: "", state: claim::State::Denied { at: None } });
         claim::denied(&self.holder, self.claimants().chain(noted))
+    }
+
+    /// Whether another key than that of the request of this index was approved in this registration, as far as that was noted: the
+    /// hub may not tell it any more, and whoever holds its certificate may be about to join.
+    pub(super) fn noted_another(&self, index: Option<usize>) -> Option<Violation> {
+        let is_own =
+            |noted: claim::Registration<'_>| noted.cluster_uid.is_some() && noted.cluster_uid == self.facts.uid;
+        // The keys of another registration are traces of an earlier holder.
+        if self.holder.joined || !self.facts.registration.is_some_and(is_own) {
+            return None;
+        }
+        let request = self.requests.iter().find(|(other, _)| Some(*other) == index);
+        let key = request.and_then(|(_, request)| request.key_digest());
+        // Where nobody knows the time, each counts.
+        let is_alive = |noted: &RegistrationKey| millis(last_end([noted.until.as_str()])) > self.facts.now;
+        let is_another = |noted: &RegistrationKey| Some(noted.spki_sha256.as_str()) != key;
+        self.noted_keys
+            .iter()
+            .any(|noted| is_alive(noted) && is_another(noted))
+            .then(|| Violation::new(Code::NameTaken, "spec.request", "another key was approved for this name"))
     }
 
     /// Who besides holds the name or waits for it, so that `request` does not simply get it.

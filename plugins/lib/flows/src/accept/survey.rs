@@ -113,6 +113,7 @@ pub(super) fn decided<T>(
         role_created: registry.role_created(&name),
         registration: registry.registration(&name),
         accepted_before: written.and_then(|written| written.accepted_before.as_ref()).is_some_and(is_own),
+        noted_keys: written.map(|written| written.keys.as_slice()).unwrap_or_default(),
         denied_before: written.and_then(|written| written.denied_before.as_ref()).is_some_and(is_own),
         requests: &requests,
         bound_accounts: &registry.bound_accounts,

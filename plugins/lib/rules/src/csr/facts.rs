@@ -192,9 +192,10 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
         asked.may_act_for(cluster)
     }
 
-    /// The clusters for whose agents' names the request asks, whatever its label says.
+    /// The clusters for whose agents' names or groups the request asks, whatever its label says.
     pub fn clusters_of_agents(&self) -> impl Iterator<Item = &'a str> {
-        self.agents().map(|(cluster, _)| cluster)
+        let grouped = self.organizations().filter_map(identity::cluster_of_group);
+        self.agents().map(|(cluster, _)| cluster).chain(grouped)
     }
 
     fn names_cluster(&self, cluster: &str) -> bool {
