@@ -8,6 +8,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -224,16 +225,7 @@ impl FailingProxy {
     }
 
     fn failing(hub: &Cluster, as_user: &Path, writes: usize, how: Failing) -> Self {
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let behind = free();
-        let mut command = hub.kubectl_command();
-        command.args(["proxy", "--port", &behind.to_string(), "--kubeconfig"]).arg(as_user);
-        let kubectl = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", behind)).is_err() {
-            assert!(begun.elapsed() < READY, "kubectl proxy does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let (kubectl, behind) = kubectl_proxy(hub, as_user);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let failed = Arc::new(Mutex::new(false));
@@ -244,14 +236,7 @@ impl FailingProxy {
                 std::thread::spawn(move || connection(stream, behind, &left, &dead, how));
             }
         });
-        let kubeconfig = hub.dir().unwrap().join(format!("failing-{writes}.kubeconfig"));
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "hub",
-            "clusters": [{"name": "hub", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
-            "users": [{"name": "user", "user": {}}],
-            "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "user"}}],
-        });
-        std::fs::write(&kubeconfig, config.to_string()).unwrap();
+        let kubeconfig = kubeconfig_through(hub, &format!("failing-{writes}"), port);
         Self { kubectl, kubeconfig, failed }
     }
 
@@ -266,6 +251,103 @@ impl Drop for FailingProxy {
         let _ = self.kubectl.kill();
         let _ = self.kubectl.wait();
     }
+}
+
+/// A proxy between the controller and a hub that holds back what the hub tells of changes of its clusters, while it is told to.
+pub struct HoldingProxy {
+    kubectl: Child,
+    /// The kubeconfig with which to go through it.
+    pub kubeconfig: PathBuf,
+    holds: Arc<AtomicBool>,
+}
+
+impl HoldingProxy {
+    /// Starts it, with the rights of a kubeconfig. Everything passes.
+    pub fn start(hub: &Cluster, as_user: &Path) -> Self {
+        let (kubectl, behind) = kubectl_proxy(hub, as_user);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let holds = Arc::new(AtomicBool::new(false));
+        let is_held = holds.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let is_held = is_held.clone();
+                std::thread::spawn(move || holding(stream, behind, &is_held));
+            }
+        });
+        Self { kubectl, kubeconfig: kubeconfig_through(hub, "holding", port), holds }
+    }
+
+    /// Holds them back, or has everything pass again.
+    pub fn hold(&self, holds: bool) {
+        self.holds.store(holds, Ordering::Relaxed);
+    }
+}
+
+impl Drop for HoldingProxy {
+    fn drop(&mut self) {
+        let _ = self.kubectl.kill();
+        let _ = self.kubectl.wait();
+    }
+}
+
+/// Passes everything on, and answers to a watch of clusters later. Whoever watches sends nothing else on its connection.
+fn holding(client: TcpStream, behind: u16, is_held: &Arc<AtomicBool>) {
+    let Ok(server) = TcpStream::connect(("127.0.0.1", behind)) else { return };
+    let (mut back, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+    let watches = Arc::new(AtomicBool::new(false));
+    let (is_watch, is_held) = (watches.clone(), is_held.clone());
+    std::thread::spawn(move || {
+        let mut buffer = [0; 16 << 10];
+        while let Ok(read @ 1..) = back.read(&mut buffer) {
+            while is_watch.load(Ordering::Relaxed) && is_held.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            if to_client.write_all(&buffer[..read]).is_err() {
+                break;
+            }
+        }
+        let _ = to_client.shutdown(std::net::Shutdown::Both);
+    });
+    let (mut client, mut server) = (client, server);
+    let mut buffer = [0; 16 << 10];
+    while let Ok(read @ 1..) = client.read(&mut buffer) {
+        let text = String::from_utf8_lossy(&buffer[..read]);
+        let is_watch = text.starts_with("GET ")
+            && text.lines().next().is_some_and(|line| line.contains("/managedclusters?") && line.contains("watch="));
+        watches.store(is_watch, Ordering::Relaxed);
+        if server.write_all(&buffer[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = server.shutdown(std::net::Shutdown::Both);
+}
+
+/// Has kubectl pass requests on to a hub with the rights of a kubeconfig: its process, and the port that it listens on.
+fn kubectl_proxy(hub: &Cluster, as_user: &Path) -> (Child, u16) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = hub.kubectl_command();
+    command.args(["proxy", "--port", &port.to_string(), "--kubeconfig"]).arg(as_user);
+    let kubectl = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(begun.elapsed() < READY, "kubectl proxy does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (kubectl, port)
+}
+
+/// A kubeconfig with which to go through a proxy that listens on this port.
+fn kubeconfig_through(hub: &Cluster, name: &str, port: u16) -> PathBuf {
+    let kubeconfig = hub.dir().unwrap().join(format!("{name}.kubeconfig"));
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "hub",
+        "clusters": [{"name": "hub", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
+        "users": [{"name": "user", "user": {}}],
+        "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "user"}}],
+    });
+    std::fs::write(&kubeconfig, config.to_string()).unwrap();
+    kubeconfig
 }
 
 /// Passes requests on, one after the other, until the last write that is allowed.

@@ -138,6 +138,7 @@ impl Controller {
             clock: Clock::start(),
             unlimited: std::sync::Mutex::default(),
             keyless: std::sync::Mutex::default(),
+            unseen: std::sync::Mutex::default(),
         });
         let mut inputs = self.inputs(auto_approval, emergency);
         let mut round = Instant::now();

@@ -15,6 +15,7 @@ use ocm_api::names::labels;
 use ocm_kube::apply::FIELD_MANAGER;
 use ocm_kube::pages::paged;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::failed::{Failed, failed};
@@ -164,9 +165,13 @@ impl Effects {
         Ok(number(written.metadata.resource_version.as_deref()))
     }
 
-    /// The resource version that a cluster has now. The hub is asked until it answers, or this process leads no more.
-    pub(crate) async fn version(&self, name: &str) -> Result<u64, Failed> {
-        let api: Api<ManagedCluster> = Api::all(self.client.clone());
+    /// The resource version that an object has now; 0: the hub has none of this name. The hub is asked until it answers, or this
+    /// process leads no more.
+    pub(crate) async fn version<K>(&self, name: &str) -> Result<u64, Failed>
+    where
+        K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug,
+    {
+        let api: Api<K> = Api::all(self.client.clone());
         loop {
             match self.send(api.get_metadata_opt(name)).await {
                 Ok(there) => return Ok(number(there.and_then(|there| there.metadata.resource_version).as_deref())),

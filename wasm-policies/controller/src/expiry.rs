@@ -21,7 +21,7 @@ use crate::effects::about;
 use crate::failed::Failed;
 use crate::held::acceptance;
 use crate::hub::Snapshot;
-use crate::joins::{DECIDES, Joins, LONGEST, Unlimited};
+use crate::joins::{DECIDES, Joins, LONGEST, Unlimited, Written};
 use crate::queue::Next;
 use crate::status::{self, Said, Waiting};
 
@@ -182,7 +182,7 @@ impl Joins {
         let version = self.effects.withdraw(cluster).await?;
         self.withdrawn(snapshot, cluster, new, now).await?;
         // Whoever looked at the cluster as it was would take it for one that somebody has accepted again.
-        self.until_known(&snapshot.name, version).await?;
+        self.until_shown(&[Written::cluster(&snapshot.name, version)]).await?;
         Ok(Next::Rest)
     }
 

@@ -9,7 +9,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::registration::{RegistrationIntent, RegistrationKey, RegistrationStatus, RegistrationVerdict};
 use ocm_core::accept::{Chosen, Options, decide, is_denied};
 use ocm_core::csr::{Request, State};
-use ocm_policy_abi::{EvidenceSource, Operation};
+use ocm_policy_abi::Operation;
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::obligation;
 use ocm_policy_rules::review::{self, Asking};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::expiry::Looked;
 use crate::failed::Failed;
 use crate::hub::{Asked, Snapshot, are_same};
-use crate::joins::{Attempts, DECIDES, Joins, LONGEST, LOOKS, Question};
+use crate::joins::{Attempts, DECIDES, Joins, LONGEST, Question, Written};
 use crate::queue::Next;
 use crate::status::{self, Said, Waiting};
 use crate::step::{Judged, Ruled, judged, ruled};
@@ -27,9 +27,6 @@ use crate::step::{Judged, Ruled, judged, ruled};
 const OLDEST: Duration = Duration::from_secs(60);
 /// A name that was used is looked at again after this time at the latest.
 const TOMBSTONE: Duration = Duration::from_hours(6);
-/// What was written has arrived within this time, or nobody can tell when it will: its watch may have been refused, or the hub
-/// have gone back to an earlier state.
-const ARRIVES: Duration = Duration::from_secs(30);
 /// Why a cluster is not let in that was accepted before and is not any more, in the words of the rules.
 const TAKEN_BACK: &str = "it was denied (DeniedBefore)";
 
@@ -86,6 +83,11 @@ impl Joins {
         self.hub.stale()
     }
 
+    /// Whether policies count that are asked about joins.
+    fn counts(&self) -> bool {
+        self.policies.count(Operation::Join) || self.policies.count(Operation::Accept)
+    }
+
     /// Looks at one name, and does what follows.
     pub(crate) async fn look(&self, name: &str) -> Next {
         match self.try_look(name).await {
@@ -117,8 +119,10 @@ impl Joins {
             return Ok(Next::Again);
         }
         // Whoever counts must see what came of the one before.
-        let counts = self.policies.count(Operation::Join) || self.policies.count(Operation::Accept);
-        let turn = if counts { Some(self.turn.lock().await) } else { None };
+        let turn = if self.counts() { Some(self.turn.lock().await) } else { None };
+        if self.is_behind(Some(name)).await? {
+            return Err(Failed::Unseen);
+        }
         let snapshot = self.hub.snapshot(name);
         let Some(cluster) = &snapshot.cluster else {
             return match &snapshot.object {
@@ -297,7 +301,7 @@ impl Joins {
             Some(before) => before,
             None if granted.is_empty() => return Ok(Next::Rest),
             // The hub may have the cluster, and this controller not know it yet.
-            None if self.effects.version(name).await? != 0 => return Ok(Next::Again),
+            None if self.effects.version::<ManagedCluster>(name).await? != 0 => return Ok(Next::Again),
             // Nobody knows whose they are.
             None => RegistrationStatus::default(),
         };
@@ -342,6 +346,10 @@ impl Joins {
     ) -> Result<Option<Next>, Failed> {
         let name = &subject.snapshot.name;
         let now = self.clock.now();
+        // Evidence from before what was written would have those who count let in one too many.
+        if self.counts() && self.is_behind(None).await? {
+            return Err(Failed::Unseen);
+        }
         let said = self.judge(subject, now).await?;
         let request = &subject.asked.request;
         let mut new = RegistrationStatus {
@@ -396,7 +404,7 @@ impl Joins {
             at: status::time(now),
         });
         self.registrations.write(&self.effects, name, new.clone()).await?;
-        let mut seen = Vec::new();
+        let mut carried = Vec::new();
         if subject.approve {
             // A list of several pages is as old as its first one: what was told of meanwhile counts, too.
             if !are_same(&subject.snapshot.asked, &self.hub.asked(name)) {
@@ -405,7 +413,7 @@ impl Joins {
             let key = request.fingerprint().unwrap_or_default();
             let message = format!("allowed by policy {}, key {key}", policies.join(", "));
             let version = self.effects.approve(subject.csr, &status::sentence(&message)).await?;
-            seen.push((EvidenceSource::Csrs, version));
+            carried.push(Written::request(&request.name, version));
         }
         if subject.accept {
             let has_spec = subject.object.get("spec").is_some_and(Value::is_object);
@@ -413,10 +421,10 @@ impl Joins {
             if matches!(accepted, Err(Failed::Late | Failed::Refused(_))) {
                 // It may have been accepted all the same, also where the server has failed, and then it counts for those who come
                 // after it.
-                let version = self.effects.version(name).await?;
-                self.until_seen(&[(EvidenceSource::Clusters, version)]).await?;
+                let version = self.effects.version::<ManagedCluster>(name).await?;
+                self.until_shown(&[Written::cluster(name, version)]).await?;
             }
-            seen.push((EvidenceSource::Clusters, accepted?));
+            carried.push(Written::cluster(name, accepted?));
         }
         // It is in by now, whoever takes away what tells it.
         let mut new = status::seen(RegistrationStatus { intent: None, ..new }, uid, true, false, now);
@@ -424,39 +432,9 @@ impl Joins {
         self.attempts().remove(name);
         self.tell(subject.cluster, &before, &new, "Accepted").await;
         let written = self.registrations.write(&self.effects, name, new).await;
-        self.until_seen(&seen).await?;
         // Whoever looked at the cluster as it was would take it for one whose acceptance somebody has taken back.
-        if let Some((_, version)) = seen.iter().find(|(source, _)| *source == EvidenceSource::Clusters) {
-            self.until_known(name, *version).await?;
-        }
+        self.until_shown(&carried).await?;
         written.map(|()| None)
-    }
-
-    /// Waits until policies would be shown what was written, or this process leads no more, but not for ever: other registrations
-    /// wait for it.
-    async fn until_seen(&self, seen: &[(EvidenceSource, u64)]) -> Result<(), Failed> {
-        let arrived = tokio::time::timeout(ARRIVES, self.shown(seen)).await;
-        arrived.unwrap_or(Err(Failed::Unseen))
-    }
-
-    /// Waits in the same way until this controller knows a cluster as it was written, or a later version of it.
-    pub(crate) async fn until_known(&self, name: &str, version: u64) -> Result<(), Failed> {
-        let known = async {
-            while self.hub.version(name).is_some_and(|known| known < version) {
-                self.effects.send(async { Ok(()) }).await?;
-                tokio::time::sleep(LOOKS).await;
-            }
-            Ok::<_, Failed>(())
-        };
-        tokio::time::timeout(ARRIVES, known).await.unwrap_or(Err(Failed::Unseen))
-    }
-
-    async fn shown(&self, seen: &[(EvidenceSource, u64)]) -> Result<(), Failed> {
-        while !seen.iter().all(|(source, version)| self.knowledge.has_seen(source, *version)) {
-            self.effects.send(async { Ok(()) }).await?;
-            tokio::time::sleep(LOOKS).await;
-        }
-        Ok(())
     }
 
     /// Asks the policies. They compute: other registrations go on meanwhile.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ocm_policy_abi::EvidenceSource;
 use ocm_policy_server::{Knowledge, Metrics, Policies};
 use tokio::time::Instant;
 
@@ -43,6 +44,8 @@ pub(crate) struct Joins {
     pub(crate) unlimited: Mutex<Unlimited>,
     /// Clusters of which no key is known and none is noted yet.
     pub(crate) keyless: Mutex<Keyless>,
+    /// What was written and had not arrived when nobody waited for it any more.
+    pub(crate) unseen: Mutex<Vec<Written>>,
 }
 
 /// Of clusters by name, the UID and the generation of the policies that were asked.
@@ -79,6 +82,29 @@ pub(crate) struct Seen {
 
 /// Those of which an unknown key is not noted yet, by name.
 pub(crate) type Keyless = HashMap<String, Seen>;
+
+/// An object that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Of certificate requests, or of clusters.
+    pub(crate) source: EvidenceSource,
+    /// Its name.
+    pub(crate) name: String,
+    /// The resource version that it got.
+    pub(crate) version: u64,
+}
+
+impl Written {
+    /// A cluster.
+    pub(crate) fn cluster(name: &str, version: u64) -> Self {
+        Self { source: EvidenceSource::Clusters, name: name.to_owned(), version }
+    }
+
+    /// A certificate request.
+    pub(crate) fn request(name: &str, version: u64) -> Self {
+        Self { source: EvidenceSource::Csrs, name: name.to_owned(), version }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -38,6 +38,7 @@ mod report;
 mod status;
 mod step;
 mod store;
+mod unseen;
 
 pub use controller::Controller;
 pub use lease::{Holder, LeaseName};

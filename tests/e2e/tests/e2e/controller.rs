@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use control_plane::Spec;
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
-use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, hub_as, registration};
+use e2e_tests::controller_support::{
+    APPROVES, Controller, FailingProxy, HoldingProxy, approving, hub, hub_as, registration,
+};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
 use e2e_tests::storm_support::{LetIn, Written};
 use e2e_tests::webhook_support::{Webhook, policy};
@@ -204,12 +206,25 @@ fn a_persons_no_outlasts_everything_that_the_hub_keeps_of_it() {
     let label = |name: &str| {
         hub.cluster.kubectl(&["label", "managedcluster", name, "env=prod"]).expect("an administrator labels it");
     };
-    let (first, second, wrong) = (hub.join("c1"), hub.join("c2"), hub.join("c4"));
+    let join = |name: &str| {
+        // A hub puts every cluster into a set when it registers; what comes to labels that are there is told apart from them.
+        let mut cluster = json!(managed_cluster(name));
+        cluster["metadata"]["labels"] = json!({"cluster.open-cluster-management.io/clusterset": "default"});
+        let clusters = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
+        hub.create(Who::Bootstrap, clusters, &cluster).expect("it is registered");
+        hub.ask(&Ask::agent(name))
+    };
+    let (first, second, wrong) = (join("c1"), join("c2"), join("c4"));
     let names = ["c1", "c2", "c4"];
     until("all wait for the label", || names.iter().all(|name| waits_for(&hub, name).contains("LabelMissing")));
     // One was let in, and nothing but the Registration tells it after somebody has taken that back.
     label("c1");
-    until("c1 is accepted", || registration(&hub, "c1")["acceptedBefore"].is_object());
+    until_within(
+        SOON,
+        "c1 is accepted; it waits for",
+        || waits_for(&hub, "c1"),
+        || registration(&hub, "c1")["acceptedBefore"].is_object(),
+    );
     assert!(hub.accepts("c1"));
     hub.patch("c1", json!({"spec": {"hubAcceptsClient": false}}));
     until("it waits for a person", || waits_for(&hub, "c1").ends_with("(DeniedBefore)"));
@@ -233,7 +248,7 @@ fn a_persons_no_outlasts_everything_that_the_hub_keeps_of_it() {
     // Whoever acts next knows no more than what is written.
     assert_eq!(controller.terminate(), Some(0));
     let _controller = Controller::start_as(&hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
-    let third = hub.join("c3");
+    let third = join("c3");
     label("c3");
     until("c3 is accepted", || hub.accepts("c3"));
     std::thread::sleep(Duration::from_secs(3));
@@ -397,6 +412,42 @@ fn a_quota_is_kept_exactly_however_many_join_at_once() {
     let first = hub.accepted().pop_first().expect("ten");
     hub.remove(&first);
     until("another one joins", || hub.accepted().len() == 10);
+}
+
+#[test]
+fn a_quota_is_kept_where_the_hub_is_slow_to_tell_what_the_controller_wrote() {
+    let hub = hub("controller-late", true);
+    let quota = json!({"module": {"builtin": "join-quota"}, "settings": {"total": 1}});
+    policy(&hub.cluster, "join-quota", quota);
+    for name in ["c1", "c2"] {
+        hub.register(name);
+    }
+    let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
+    let proxy = HoldingProxy::start(&hub.cluster, &user);
+    let mut controller = Controller::spawn(&proxy.kubeconfig);
+    until("it leads", || controller.leads());
+    // It has read the clusters, and does not hear for longer than it waits that one of them was accepted.
+    until("it has read the hub", || controller.get("/readyz").starts_with("HTTP/1.1 200"));
+    proxy.hold(true);
+    for name in ["c1", "c2"] {
+        hub.ask(&Ask::agent(name));
+    }
+    until("one is accepted", || !hub.accepted().is_empty());
+    let unseen = || {
+        let log = controller.log.lock().expect("nobody failed");
+        log.iter().any(|line| line["outcome"] == "Unseen")
+    };
+    until_within(Duration::from_secs(60), "it waits no more", || format!("{:?}", controller.log.lock()), unseen);
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!((hub.accepted().len(), hub.approved().len()), (1, 1));
+    proxy.hold(false);
+    let out = if hub.accepts("c1") { "c2" } else { "c1" };
+    let waits = || waits_for(&hub, out);
+    until_within(Duration::from_secs(45), "the other one waits for a place", waits, || {
+        waits().ends_with("(QuotaTotal)")
+    });
+    assert_eq!((hub.accepted().len(), hub.approved().len()), (1, 1));
+    assert_eq!(controller.terminate(), Some(0));
 }
 
 #[test]
