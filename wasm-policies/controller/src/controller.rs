@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ocm_core::{Event, Narrator};
+use ocm_kube::access;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -94,6 +95,14 @@ impl Controller {
         narrator: &dyn Narrator,
     ) -> String {
         let parts = &self.0;
+        let clock = match tokio::time::timeout(EVIDENCE, access::clock(&parts.hub)).await {
+            Ok(Ok(hub)) => Clock::start(hub),
+            Ok(Err(failure)) => return format!("the hub does not tell what time it is: {failure}"),
+            Err(_) => return "the hub does not tell what time it is".to_owned(),
+        };
+        if let Some(why) = clock.wrong() {
+            return why;
+        }
         if let Some(why) = auto_approval.look(&parts.hub).await {
             narrator.tell(Event::warning(why));
         }
@@ -135,7 +144,7 @@ impl Controller {
             emergency: emergency.clone(),
             turn: tokio::sync::Mutex::default(),
             attempts: std::sync::Mutex::default(),
-            clock: Clock::start(),
+            clock,
             unlimited: std::sync::Mutex::default(),
             keyless: std::sync::Mutex::default(),
             unseen: std::sync::Mutex::default(),
@@ -175,6 +184,10 @@ impl Controller {
                 },
                 () = due => {}
                 _ = ticks.tick() => {
+                    // What the hub's clock says is asked anew.
+                    if let Some(why) = joins.clock.wrong() {
+                        return why;
+                    }
                     let (now, current) = (Instant::now(), self.inputs(auto_approval, emergency));
                     if current != inputs && now >= round {
                         // Those that wait for nobody may be accepted by the hub from now on.

@@ -80,7 +80,7 @@ impl Joins {
         if self.policies.age().is_none_or(|age| age > OLDEST) {
             return Some("the policies of the hub cannot be read".to_owned());
         }
-        self.hub.stale()
+        self.clock.wrong().or_else(|| self.hub.stale())
     }
 
     /// Whether policies count that are asked about joins.
@@ -131,22 +131,22 @@ impl Joins {
             };
         };
         self.see(&snapshot);
-        let now = self.clock.now();
+        let (now, earliest) = (self.clock.now(), self.clock.earliest());
         let before = self.registrations.get(name).unwrap_or_default();
         let options = Options { chosen: Chosen::InBulk, ..Options::default() };
         let requests: Vec<&Request> = snapshot.asked.iter().map(|asked| &asked.request).collect();
         let uid = cluster.metadata.uid.as_ref();
         let accepted = cluster.spec.hub_accepts_client.unwrap_or_default();
-        let denied = is_denied(name, &snapshot.found(&requests, &before, now), &options);
+        let denied = is_denied(name, &snapshot.found(&requests, &before, earliest), &options);
         let before = status::seen(before, uid, accepted, denied, now);
         let (before, again) = match self.acceptance(&snapshot, cluster, before, now).await? {
             Looked::GoesOn(before, again) => (*before, again),
             Looked::Ends(next) => return Ok(next),
         };
-        let (before, later) = self.note_unknown_key(&snapshot, cluster, before, &options.settings, now).await?;
+        let (before, later) = self.note_unknown_key(&snapshot, cluster, before, &options.settings, earliest).await?;
         let again = later.map_or(again, |pause| again.within(pause));
-        let before = noted(&snapshot, cluster, before, &options, now);
-        let decision = decide(name, &snapshot.found(&requests, &before, now), &options);
+        let before = noted(&snapshot, cluster, before, &options, earliest);
+        let decision = decide(name, &snapshot.found(&requests, &before, earliest), &options);
         let expired = if accepted { None } else { status::expired(&before, uid).map(status::told) };
         let has_expired = expired.is_some();
         let was_accepted = !accepted && status::was_accepted(&before, uid);
@@ -200,14 +200,13 @@ impl Joins {
         waiting: Waiting,
     ) -> Result<Next, Failed> {
         let asks = snapshot.asked.iter().filter(|asked| asked.request.state == State::Pending);
-        let now = self.clock.now();
         let Some(newest) = asks.max_by_key(|asked| asked.request.created) else {
             return self.unasked(snapshot, cluster, before, waiting).await;
         };
         let new = RegistrationStatus {
             verdict: RegistrationVerdict::Hold,
             // While keys of an earlier cluster may be used, the name is that one's.
-            cluster_uid: status::owner(&before, uid(cluster), now),
+            cluster_uid: status::owner(&before, uid(cluster), self.clock.earliest()),
             requester: Some(status::requester(&newest.request)),
             request: Some(status::request(&newest.request)),
             intent: None,
@@ -256,7 +255,7 @@ impl Joins {
         options: &Options,
     ) -> Result<Next, Failed> {
         let accepted = cluster.spec.hub_accepts_client.unwrap_or_default();
-        let now = self.clock.now();
+        let now = self.clock.earliest();
         let granted = granted(snapshot, options, now);
         let is_known = before != RegistrationStatus::default();
         if !is_known && (!accepted || granted.is_empty()) {
@@ -293,7 +292,7 @@ impl Joins {
     async fn gone(&self, snapshot: &Snapshot) -> Result<Next, Failed> {
         let name = &snapshot.name;
         self.forget(name);
-        let now = self.clock.now();
+        let now = self.clock.earliest();
         self.attempts().remove(name);
         // What was approved and then not accepted may not be noted yet.
         let granted = granted(snapshot, &Options::default(), now);
@@ -359,7 +358,7 @@ impl Joins {
             cluster_uid: uid(subject.cluster),
             requester: Some(status::requester(request)),
             request: Some(status::request(request)),
-            keys: status::merged(&before.keys, granted(subject.snapshot, options, now), now),
+            keys: status::merged(&before.keys, granted(subject.snapshot, options, now), self.clock.earliest()),
             intent: None,
             approved_by: Vec::new(),
             decision: Some(said.decision(now)),
@@ -428,7 +427,8 @@ impl Joins {
         }
         // It is in by now, whoever takes away what tells it.
         let mut new = status::seen(RegistrationStatus { intent: None, ..new }, uid, true, false, now);
-        new.keys = status::merged(&new.keys, vec![status::key(request, now, &options.settings)], now);
+        let key = status::key(request, now, &options.settings);
+        new.keys = status::merged(&new.keys, vec![key], self.clock.earliest());
         self.attempts().remove(name);
         self.tell(subject.cluster, &before, &new, "Accepted").await;
         let written = self.registrations.write(&self.effects, name, new).await;
