@@ -2,20 +2,28 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
+#[path = "../../engine/tests/support/guest.rs"]
+mod guest;
 mod support;
 #[path = "support/tls.rs"]
 mod tls;
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use guest::{ANSWER, Guest};
+use ocm_api::policy::HubPolicySpec;
 use ocm_policy_abi::Stage;
 use ocm_policy_engine::{Deadline, PolicyError};
-use ocm_policy_server::{Bounds, Judge, Metrics, Policies, Review, Reviewed, Server};
+use ocm_policy_rules::Scope;
+use ocm_policy_server::{Bounds, Judge, Metrics, Policies, Review, Reviewed, Server, Source, Wanted};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use support::{Parts, names, review};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -483,4 +491,86 @@ async fn the_end_is_announced_and_what_has_begun_is_answered() {
     begun.read_to_string(&mut said).await.unwrap();
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
     timeout(Duration::from_secs(5), server.serving).await.unwrap().unwrap();
+}
+
+/// What a policy is asked about that judges this alone.
+fn only(operation: &str) -> Scope {
+    let spec: HubPolicySpec =
+        serde_json::from_value(json!({"module": {"path": "x"}, "operations": [operation]})).unwrap();
+    Scope::from(&spec)
+}
+
+/// A policy of a module that does this, for clusters that are changed.
+fn doing(folder: &Path, name: &str, decide: &str) -> Wanted {
+    let (module, file) = (Guest::deciding(decide).module(), format!("{name}.wasm"));
+    std::fs::write(folder.join(&file), &module).unwrap();
+    let sha256 = Sha256::digest(&module).iter().map(|byte| format!("{byte:02x}")).collect();
+    Wanted {
+        source: Source::Path(file),
+        sha256: Some(sha256),
+        settings: "{}".to_owned(),
+        scope: only("update"),
+        ..names(name, "*")
+    }
+}
+
+/// A review of a cluster that is changed.
+fn changed(name: &str) -> String {
+    let mut review: Value = serde_json::from_str(&review(name)).unwrap();
+    let request = &mut review["request"];
+    request["operation"] = "UPDATE".into();
+    request["oldObject"] = request["object"].clone();
+    request["object"]["metadata"]["labels"] = json!({"a": "b"});
+    review.to_string()
+}
+
+/// How many ask a hostile policy at once.
+const AT_ONCE: usize = 8;
+
+#[tokio::test]
+async fn hostile_policies_let_nothing_pass_and_keep_nobody_from_being_judged_by_a_good_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let babbles = format!("(i32.store (i32.const {ANSWER}) (i32.const 255))");
+    for (name, decide) in [
+        ("loops", "(loop $l (br $l))"),
+        ("grows", "(loop $l (drop (memory.grow (i32.const 16))) (br $l))"),
+        ("traps", "unreachable"),
+        ("babbles", &*babbles),
+    ] {
+        let parts = support::parts_in(folder.path().to_owned());
+        let server = Arc::new(serve(parts.gate.clone(), parts, Bounds::default()).await);
+        let good = Wanted { scope: only("create"), ..names("names", "prod-*") };
+        server.policies.apply(&[doing(folder.path(), name, decide), good]).await;
+        assert_eq!(server.policies.failed(), [], "{name}");
+        let stop = Arc::new(AtomicBool::new(false));
+        let asking: Vec<_> = (0..AT_ONCE)
+            .map(|_| {
+                let (server, stop) = (server.clone(), stop.clone());
+                tokio::spawn(async move {
+                    let mut refused = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let said = server.send("POST", "/v1/validate?timeout=1s", &changed("prod-1")).await;
+                        assert!(!said.contains(r#""allowed":true"#), "{said}");
+                        refused += usize::from(said.contains(r#""allowed":false"#));
+                    }
+                    refused
+                })
+            })
+            .collect();
+        let mut slowest = Duration::ZERO;
+        for _ in 0..50 {
+            let begun = Instant::now();
+            let right = answer(&server.send("POST", "/v1/validate?timeout=5s", &review("prod-1")).await);
+            let wrong = answer(&server.send("POST", "/v1/validate?timeout=5s", &review("dev-1")).await);
+            let both = (&right["allowed"], &wrong["allowed"]);
+            assert_eq!(both, (&json!(true), &json!(false)), "{name}: {right} {wrong}");
+            slowest = slowest.max(begun.elapsed());
+        }
+        stop.store(true, Ordering::Relaxed);
+        for one in asking {
+            assert!(one.await.unwrap() > 0, "{name} was asked");
+        }
+        // How quick it is without the tests beside it, `cargo bench -p ocm-policy-server` measures.
+        assert!(slowest < Duration::from_secs(5), "{name}: {slowest:?}");
+    }
 }
