@@ -200,50 +200,31 @@ impl Joins {
         waiting: Waiting,
     ) -> Result<Next, Failed> {
         let asks = snapshot.asked.iter().filter(|asked| asked.request.state == State::Pending);
-        let Some(newest) = asks.max_by_key(|asked| asked.request.created) else {
-            return self.unasked(snapshot, cluster, before, waiting).await;
+        let held = RegistrationStatus { intent: None, approved_by: Vec::new(), ..before.clone() };
+        let (new, next) = match asks.max_by_key(|asked| asked.request.created) {
+            Some(newest) => {
+                let new = RegistrationStatus {
+                    verdict: RegistrationVerdict::Hold,
+                    // While keys of an earlier cluster may be used, the name is that one's.
+                    cluster_uid: status::owner(&before, uid(cluster), self.clock.earliest()),
+                    requester: Some(status::requester(&newest.request)),
+                    request: Some(status::request(&newest.request)),
+                    decision: None,
+                    ..held
+                };
+                (waiting.noted_in(new), Next::Waits(LONGEST))
+            }
+            None if before == RegistrationStatus::default() => return Ok(Next::Rest),
+            // Nobody has to let it in.
+            None if cluster.spec.hub_accepts_client.unwrap_or_default() => {
+                self.registrations.write(&self.effects, &snapshot.name, before).await?;
+                return Ok(Next::Rest);
+            }
+            None => (waiting.noted_in(held), Next::Rest),
         };
-        let new = RegistrationStatus {
-            verdict: RegistrationVerdict::Hold,
-            // While keys of an earlier cluster may be used, the name is that one's.
-            cluster_uid: status::owner(&before, uid(cluster), self.clock.earliest()),
-            requester: Some(status::requester(&newest.request)),
-            request: Some(status::request(&newest.request)),
-            intent: None,
-            decision: None,
-            approved_by: Vec::new(),
-            ..before.clone()
-        };
-        let new = waiting.noted_in(new);
         self.tell(cluster, &before, &new, "Person").await;
         self.registrations.write(&self.effects, &snapshot.name, new).await?;
-        Ok(Next::Waits(LONGEST))
-    }
-
-    /// A person has to decide about a cluster that nobody asks for: what is known of it is written all the same.
-    async fn unasked(
-        &self,
-        snapshot: &Snapshot,
-        cluster: &ManagedCluster,
-        before: RegistrationStatus,
-        waiting: Waiting,
-    ) -> Result<Next, Failed> {
-        if before == RegistrationStatus::default() {
-            return Ok(Next::Rest);
-        }
-        let new = match cluster.spec.hub_accepts_client {
-            Some(true) => before,
-            _ => {
-                let held = RegistrationStatus { intent: None, approved_by: Vec::new(), ..before.clone() };
-                let new = waiting.noted_in(held);
-                if !status::is_same(&before, &new) {
-                    self.tell(cluster, &before, &new, "Person").await;
-                }
-                new
-            }
-        };
-        self.registrations.write(&self.effects, &snapshot.name, new).await?;
-        Ok(Next::Rest)
+        Ok(next)
     }
 
     /// There is nothing to decide: whose keys it has is noted.

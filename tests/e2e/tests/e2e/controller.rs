@@ -437,12 +437,14 @@ fn a_quota_is_kept_where_the_hub_is_slow_to_tell_what_the_controller_wrote() {
         let log = controller.log.lock().expect("nobody failed");
         log.iter().any(|line| line["outcome"] == "Unseen")
     };
-    until_within(Duration::from_secs(60), "it waits no more", || format!("{:?}", controller.log.lock()), unseen);
+    let out = if hub.accepts("c1") { "c2" } else { "c1" };
+    let waits = || waits_for(&hub, out);
+    // On a busy machine it may have lost its lease meanwhile, and read the hub anew: then it knows what it has written.
+    let goes_on = || unseen() || waits().ends_with("(QuotaTotal)");
+    until_within(Duration::from_secs(60), "it waits no more", || format!("{:?}", controller.log.lock()), goes_on);
     std::thread::sleep(Duration::from_secs(5));
     assert_eq!((hub.accepted().len(), hub.approved().len()), (1, 1));
     proxy.hold(false);
-    let out = if hub.accepts("c1") { "c2" } else { "c1" };
-    let waits = || waits_for(&hub, out);
     until_within(Duration::from_secs(45), "the other one waits for a place", waits, || {
         waits().ends_with("(QuotaTotal)")
     });
