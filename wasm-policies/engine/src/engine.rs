@@ -5,7 +5,7 @@ use std::error::Error as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
+use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, RegallocAlgorithm};
 
 use ocm_policy_rules::PolicyError;
 
@@ -209,13 +209,16 @@ fn wasmtime_engine(settings: &EngineSettings) -> Result<wasmtime::Engine, Policy
         .map_err(|error| PolicyError::Load(format!("WebAssembly cannot be run here: {error:#}")))
 }
 
+/// How much stack a guest may use, in bytes.
+const STACK: usize = 256 << 10;
+
 /// What code is compiled for: equal in the process that compiles and in the one that runs.
 pub(crate) fn config() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
         .epoch_interruption(true)
-        .max_wasm_stack(256 << 10)
+        .max_wasm_stack(STACK)
         .cranelift_opt_level(OptLevel::Speed)
         // The same request gets the same answer on every machine.
         .cranelift_nan_canonicalization(true)
@@ -247,7 +250,25 @@ fn start_threads() -> Result<(), PolicyError> {
 /// # Errors
 /// When it, or a thread to compile with, cannot be had.
 pub(crate) fn compiling() -> Result<wasmtime::Engine, PolicyError> {
+    compiling_as(&config())
+}
+
+/// An engine that compiles in a fraction of the time, and code that is slow and takes more stack: for what a policy is asked
+/// once, while it is compiled. What an instruction does and costs is the same.
+///
+/// # Errors
+/// As [`compiling`].
+pub(crate) fn compiling_quickly() -> Result<wasmtime::Engine, PolicyError> {
+    compiling_as(
+        config()
+            .max_wasm_stack(2 * STACK)
+            .cranelift_opt_level(OptLevel::None)
+            .cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass),
+    )
+}
+
+fn compiling_as(config: &Config) -> Result<wasmtime::Engine, PolicyError> {
     start_threads()?;
-    wasmtime::Engine::new(&config())
+    wasmtime::Engine::new(config)
         .map_err(|error| PolicyError::Load(format!("WebAssembly cannot be compiled here: {error:#}")))
 }

@@ -7,9 +7,9 @@ use wasmtime::Module;
 use wasmtime::component::Component;
 
 use crate::artifact::{Artifact, Header, compatibility};
-use crate::compiler::snapshot::snapshot;
+use crate::compiler::snapshot::Readable;
 use crate::digest::digest;
-use crate::engine::compiling;
+use crate::engine::{compiling, compiling_quickly};
 use crate::limits::Ceiling;
 use crate::module::{Anatomy, Kind, ShapeLimits, anatomy, check_shape, componentize, prune, starts_with_guest_code};
 use crate::runtime::component::{Exports, configure, decide, describe, link};
@@ -61,7 +61,7 @@ pub(super) fn describe_here(module: &[u8], ceiling: &Ceiling) -> Result<Manifest
     check_shape(module, &ShapeLimits::default())?;
     let anatomy = anatomy(module)?;
     let kind = Kind::of(&anatomy)?;
-    let engine = compiling()?;
+    let engine = compiling_quickly()?;
     let component = match kind {
         Kind::Component => Component::from_binary(&engine, module),
         Kind::Core => Component::from_binary(&engine, &componentize(module)?),
@@ -107,10 +107,19 @@ fn component(engine: &wasmtime::Engine, module: &[u8], settings: &str, ceiling: 
     let limits = ceiling.most;
     let cannot = |error: wasmtime::Error| PolicyError::Load(format!("it cannot be compiled: {error:#}"));
     // Refuse what cannot be a policy before the more expensive steps.
-    let plain = Component::from_binary(engine, module).map_err(cannot)?;
-    let exports = Exports::find(&plain)?;
-    let pre = link(engine, &plain)?;
-    let mut first = store(engine, &limits, ())?;
+    let quick = compiling_quickly()?;
+    let readable = Readable::new(&quick, module);
+    let plain;
+    let asked = match &readable {
+        Ok(readable) => &readable.component,
+        Err(_) => {
+            plain = Component::from_binary(&quick, module).map_err(cannot)?;
+            &plain
+        }
+    };
+    let exports = Exports::find(asked)?;
+    let pre = link(&quick, asked)?;
+    let mut first = store(&quick, &limits, ())?;
     let instance = pre.instantiate(&mut first).map_err(policy_error)?;
     let manifest = describe(&mut first, &instance, &exports)?;
     fill(&mut first, &limits)?;
@@ -118,16 +127,16 @@ fn component(engine: &wasmtime::Engine, module: &[u8], settings: &str, ceiling: 
     decide(&mut first, &instance, &exports)?;
     drop(first);
     // Of some valid components Wizer makes one that is not.
-    let compiled = snapshot(engine, module, settings, &limits).and_then(|mut with_settings| {
-        if starts_with_guest_code(&with_settings) {
+    let compiled = readable.and_then(|readable| readable.snapshot(&quick, settings, &limits)).and_then(|mut module| {
+        if starts_with_guest_code(&module) {
             return Err(PolicyError::Load("it runs code when it starts".to_owned()));
         }
-        prune(&mut with_settings);
-        engine.precompile_component(&with_settings).map_err(cannot)
+        prune(&mut module);
+        engine.precompile_component(&module).map_err(cannot)
     });
     match compiled {
         Ok(code) => Ok((manifest, None, code)),
         // Not every component can be taken a snapshot of; then each instance is configured while it gets ready.
-        Err(_) => Ok((manifest, Some(settings.to_owned()), plain.serialize().map_err(cannot)?)),
+        Err(_) => Ok((manifest, Some(settings.to_owned()), engine.precompile_component(module).map_err(cannot)?)),
     }
 }

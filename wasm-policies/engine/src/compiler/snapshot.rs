@@ -7,36 +7,49 @@ use std::task::{Context, Poll, Waker};
 use ocm_policy_rules::PolicyError;
 use wasmtime::Store;
 use wasmtime::component::{Component, Instance, WasmList};
-use wasmtime_wizer::{ComponentInstanceState, Wizer};
+use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 
 use crate::limits::Limits;
 use crate::runtime::component::{Exports, configure, link};
 use crate::runtime::errors::policy_error;
 use crate::runtime::store::{Guarded, fill, store};
 
-/// A component that has been configured, as bytes.
-pub(super) fn snapshot(
-    engine: &wasmtime::Engine,
-    module: &[u8],
-    settings: &str,
-    limits: &Limits,
-) -> Result<Vec<u8>, PolicyError> {
-    let wizer = Wizer::new();
-    let (context, instrumented) = wizer.instrument_component(module).map_err(policy_error)?;
-    let component = Component::from_binary(engine, &instrumented).map_err(policy_error)?;
-    let exports = Exports::find(&component)?;
-    let pre = link(engine, &component)?;
-    // Whole memories are read through the copy of answers.
-    let limits = Limits { host_bytes: limits.memory_bytes * 2, ..*limits };
-    let mut store = store(engine, &limits, ())?;
-    let instance = pre.instantiate(&mut store).map_err(policy_error)?;
-    fill(&mut store, &limits)?;
-    configure(&mut store, &instance, &exports, settings)?;
-    let mut state = State { store, instance, limits, failed: None };
-    let module = at_once(wizer.snapshot_component(&context, &mut state)).map_err(policy_error)?;
-    match state.failed {
-        Some(error) => Err(error),
-        None => Ok(module),
+/// A component of which a snapshot can be taken, compiled for that: it does what the component does, and its memory and its
+/// globals can be read.
+pub(super) struct Readable<'a> {
+    context: ComponentContext<'a>,
+    pub(super) component: Component,
+}
+
+impl<'a> Readable<'a> {
+    /// Not every component can be made so; a module that is no valid component cannot.
+    pub(super) fn new(engine: &wasmtime::Engine, module: &'a [u8]) -> Result<Self, PolicyError> {
+        let (context, instrumented) = Wizer::new().instrument_component(module).map_err(policy_error)?;
+        let component = Component::from_binary(engine, &instrumented).map_err(policy_error)?;
+        Ok(Self { context, component })
+    }
+
+    /// The component once it has been configured, as bytes.
+    pub(super) fn snapshot(
+        &self,
+        engine: &wasmtime::Engine,
+        settings: &str,
+        limits: &Limits,
+    ) -> Result<Vec<u8>, PolicyError> {
+        let exports = Exports::find(&self.component)?;
+        let pre = link(engine, &self.component)?;
+        // Whole memories are read through the copy of answers.
+        let limits = Limits { host_bytes: limits.memory_bytes * 2, ..*limits };
+        let mut store = store(engine, &limits, ())?;
+        let instance = pre.instantiate(&mut store).map_err(policy_error)?;
+        fill(&mut store, &limits)?;
+        configure(&mut store, &instance, &exports, settings)?;
+        let mut state = State { store, instance, limits, failed: None };
+        let module = at_once(Wizer::new().snapshot_component(&self.context, &mut state)).map_err(policy_error)?;
+        match state.failed {
+            Some(error) => Err(error),
+            None => Ok(module),
+        }
     }
 }
 
