@@ -10,6 +10,7 @@ pub mod krew;
 pub mod package;
 pub mod places;
 pub mod prepare;
+mod processors;
 pub mod soak;
 pub mod story;
 pub mod verify;

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::Value;
 
 use crate::prepare::Beside;
+use crate::processors::Spare;
 use crate::{deny, krew};
 
 /// Arguments of `cargo verify`.
@@ -178,6 +179,8 @@ struct Lanes<'a> {
     queues: [VecDeque<Run<'a>>; 2],
     /// For each lane the queues of which it takes, each once those before it are empty.
     lanes: Vec<&'static [usize]>,
+    /// How many lanes go on whether or not the processors have time left.
+    always: usize,
     /// Whether a run does its tests one after the other.
     in_turn: bool,
 }
@@ -186,11 +189,12 @@ impl<'a> Lanes<'a> {
     /// One program after the other.
     fn one(programs: Vec<&'a Program>) -> Self {
         let runs = programs.into_iter().map(Run::all).collect();
-        Self { queues: [runs, VecDeque::new()], lanes: vec![&[0]], in_turn: false }
+        Self { queues: [runs, VecDeque::new()], lanes: vec![&[0]], always: 1, in_turn: false }
     }
 
-    /// Some lanes for what keeps processors busy, and four that begin with what waits and go on with the others: with two, a
-    /// quarter of the processors' time was left. More tests at once than lanes would make each other late.
+    /// Some lanes for what keeps processors busy, and five that begin with what waits and go on with the others, while the
+    /// processors have time left: on a fast machine with two of these a quarter of the time was left, on a slow one five runs
+    /// at once made each other so late that they failed.
     fn by_load(runs: Vec<Run<'a>>, busy: usize) -> Self {
         let place = |all: &[&str], run: &Run<'_>| all.iter().position(|module| run.modules.contains(module));
         let (mut waiting, mut others): (Vec<_>, Vec<_>) =
@@ -198,8 +202,8 @@ impl<'a> Lanes<'a> {
         waiting.sort_by_key(|run| place(&WAITING, run));
         others.sort_by_key(|run| place(&LONGEST, run).unwrap_or(LONGEST.len()));
         let mut lanes: Vec<&'static [usize]> = vec![&[0, 1]; busy];
-        lanes.resize(busy + 4, &[1, 0]);
-        Self { queues: [others.into(), waiting.into()], lanes, in_turn: true }
+        lanes.resize(busy + 5, &[1, 0]);
+        Self { queues: [others.into(), waiting.into()], lanes, always: busy, in_turn: true }
     }
 }
 
@@ -257,16 +261,23 @@ impl Report {
         let packages: BTreeSet<&str> = lanes.queues.iter().flatten().map(|run| run.program.package.as_str()).collect();
         let packages: Vec<&str> = packages.into_iter().collect();
         self.timed(name, &format!("cargo test -p {}", packages.join(" -p ")), |report| {
-            let Lanes { queues, lanes, in_turn } = lanes;
-            let queues = &Mutex::new(queues);
+            let Lanes { queues, lanes, always, in_turn } = lanes;
+            let (queues, spare) = (&Mutex::new(queues), &Mutex::new(Spare::new()));
             thread::scope(|scope| {
                 let (ended, results) = mpsc::channel();
-                for order in lanes {
+                for (lane, order) in lanes.into_iter().enumerate() {
                     let ended = ended.clone();
                     scope.spawn(move || {
                         let next = || {
-                            let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
-                            order.iter().find_map(|queue| queues[*queue].pop_front())
+                            loop {
+                                let mut queues = lock(queues);
+                                let queue = order.iter().copied().find(|queue| !queues[*queue].is_empty())?;
+                                if lane < always || lock(spare).take() {
+                                    return queues[queue].pop_front();
+                                }
+                                drop(queues);
+                                thread::sleep(Duration::from_secs(1));
+                            }
                         };
                         while let Some(run) = next() {
                             // Whoever waits sees for whom.
@@ -361,6 +372,10 @@ impl Report {
             failed => Err(format!("failed: {}", failed.join("; "))),
         }
     }
+}
+
+fn lock<T>(one: &Mutex<T>) -> MutexGuard<'_, T> {
+    one.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a command and hands over each line of its stdout; tells whether it ended well.
