@@ -94,6 +94,21 @@ pub fn forget(cluster: &Cluster, hub: &Cluster, name: &str) {
     kubectl(hub, &["delete", "csr", "--selector", &label]);
 }
 
+/// Removes the requests of agents that were replaced: the operator starts an agent anew once it sees other settings, and the one
+/// before may have asked with these already, with a key of its own.
+///
+/// # Panics
+/// When they cannot be removed.
+pub fn forget_replaced(hub: &Cluster, name: &str) {
+    let label = format!("--selector=open-cluster-management.io/cluster-name={name}");
+    let by_age = ["get", "csr", &label, "--sort-by=.metadata.creationTimestamp", "--output=name"];
+    let requests = hub.kubectl(&by_age).unwrap_or_else(|error| panic!("{by_age:?}: {error}"));
+    let requests: Vec<&str> = requests.lines().collect();
+    if let Some((_newest, replaced @ [_, ..])) = requests.split_last() {
+        kubectl(hub, &[&["delete", "--ignore-not-found"], replaced].concat());
+    }
+}
+
 /// Has the registration agent start anew: pods that have ended again and again are started later and later.
 ///
 /// # Panics

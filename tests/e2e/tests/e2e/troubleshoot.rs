@@ -11,7 +11,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
-use e2e_tests::trouble_support::{AGENTS, KNOWN, TIME, apply, finds, finds_after, is_well, kubectl, look};
+use e2e_tests::trouble_support::{
+    AGENTS, KNOWN, TIME, apply, finds, finds_after, forget_replaced, is_well, kubectl, look,
+};
 use e2e_tests::{canaries, kubectl_ocm, object, run, until, until_within};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
@@ -388,7 +390,7 @@ fn what_keeps_an_agent_from_registering_is_found() {
     let right = JoinCommand::create(hub, &[]);
     let said = join(&cluster, name, &right.flags());
     assert_eq!(said.code, Some(0), "{said:?}");
-    finds(&cluster, hub, name, "OCM2205");
+    finds_after(&cluster, hub, name, "OCM2205", || forget_replaced(hub, name));
     let bootstrap = secret(&cluster, "bootstrap-hub-kubeconfig");
     // As if it had never come so far: agents may still register with what they had before.
     let forget = || {
@@ -489,7 +491,7 @@ fn what_keeps_an_agent_from_registering_is_found() {
     let new: Value = serde_json::from_slice(&new).expect("it stays as it was but for the token");
     let new = new["users"][0]["user"]["token"].as_str().expect("a token");
     assert!(new != expired && !said.stdout.contains(new) && !said.stderr.contains(new), "a new one that nobody sees");
-    finds(&cluster, hub, name, "OCM2205");
+    finds_after(&cluster, hub, name, "OCM2205", || forget_replaced(hub, name));
     // The pod that holds the lease of an agent is gone.
     let lock = "lease/registration-agent-lock";
     let gone = json!({"spec": {"holderIdentity": "klusterlet-registration-agent-gone_x"}});
@@ -505,7 +507,7 @@ fn what_keeps_an_agent_from_registering_is_found() {
     kubectl(&cluster, &["delete", "secret", "bootstrap-hub-kubeconfig", "--namespace", AGENTS]);
     finds_after(&cluster, hub, name, "OCM2107", forget);
     apply(&cluster, &bootstrap);
-    finds(&cluster, hub, name, "OCM2205");
+    finds_after(&cluster, hub, name, "OCM2205", || forget_replaced(hub, name));
     let said = run(kubectl_ocm("accept", hub.kubeconfig()).args([name, "--wait"]));
     assert_eq!(said.code, Some(0), "{said:?}");
     is_well(&cluster, hub, name);
