@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const LOOKED_ON: Duration = Duration::from_secs(10);
 /// The share of the processors' time that must have been left for more work to begin. What then comes on top of it makes
 /// nobody late who waits for half a minute.
-const LEFT: f64 = 0.2;
+const LEFT: f64 = 0.25;
 
 /// What the processors did since some time, in the unit of `/proc/stat` (proc_stat(5)).
 #[derive(Clone, Copy, Debug, Default)]

@@ -192,7 +192,7 @@ impl<'a> Lanes<'a> {
         Self { queues: [runs, VecDeque::new()], lanes: vec![&[0]], always: 1, in_turn: false }
     }
 
-    /// Some lanes for what keeps processors busy, and five that begin with what waits and go on with the others, while the
+    /// Some lanes for what keeps processors busy, and four that begin with what waits and go on with the others, while the
     /// processors have time left: on a fast machine with two of these a quarter of the time was left, on a slow one five runs
     /// at once made each other so late that they failed.
     fn by_load(runs: Vec<Run<'a>>, busy: usize) -> Self {
@@ -202,7 +202,7 @@ impl<'a> Lanes<'a> {
         waiting.sort_by_key(|run| place(&WAITING, run));
         others.sort_by_key(|run| place(&LONGEST, run).unwrap_or(LONGEST.len()));
         let mut lanes: Vec<&'static [usize]> = vec![&[0, 1]; busy];
-        lanes.resize(busy + 5, &[1, 0]);
+        lanes.resize(busy + 4, &[1, 0]);
         Self { queues: [others.into(), waiting.into()], lanes, always: busy, in_turn: true }
     }
 }
