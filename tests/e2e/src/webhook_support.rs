@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
+use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, PROBE_SENTENCE, Pair, Trust, configurations, probe};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
@@ -25,6 +26,8 @@ use crate::until;
 pub const HYGIENE: [&str; 4] = ["agent-self-edit", "cluster-hygiene", "csr-hygiene", "name-claim"];
 /// The definition of add-ons in upstream's API module: a policy that comes along asks for them.
 const ADDONS: &str = "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml";
+/// Where the webhook is asked what policies change: it refuses nothing there.
+pub const CHANGES: &str = "/v1/mutate";
 /// How long the webhook may take to be ready.
 const READY: Duration = Duration::from_secs(60);
 
@@ -255,6 +258,13 @@ impl Webhook {
         }
     }
 
+    /// Has the API server ask it in the place of Open Cluster Management's webhooks of clusters, which are not there.
+    pub fn stand_in(&self, hub: &Cluster) {
+        let client =
+            json!({"url": format!("https://{}{CHANGES}", self.address), "caBundle": base64(&self.authority.pem)});
+        stand_in(hub, &client);
+    }
+
     /// How many reviews it has answered.
     fn reviews(&self) -> usize {
         self.log.lock().unwrap().len()
@@ -294,6 +304,26 @@ pub fn prepare(hub: &Cluster) {
     apply(hub, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}));
     apply(hub, ocm_api::crds::hub_policy_manifest().body());
     all_established(hub);
+}
+
+/// Configures Open Cluster Management's webhooks of clusters as its operator does, with whoever answers here in their place.
+pub fn stand_in(hub: &Cluster, client: &Value) {
+    let rule = json!({
+        "apiGroups": ["cluster.open-cluster-management.io"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
+        "resources": ["managedclusters"],
+    });
+    let kinds = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
+    for (kind, name) in kinds.into_iter().zip([MANAGED_CLUSTER_VALIDATOR, MANAGED_CLUSTER_MUTATOR]) {
+        let entry = json!({
+            "name": name, "clientConfig": client, "failurePolicy": "Fail", "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "timeoutSeconds": 10, "rules": [rule],
+        });
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+            "webhooks": [entry],
+        });
+        apply(hub, &object);
+    }
 }
 
 /// Puts a policy on the hub.

@@ -1,12 +1,15 @@
-//! Whether the hub asks the policies: by the webhook configurations, and by a dry run that the webhook always refuses.
+//! Whether the hub asks the policies, and its own webhooks beside them: by the webhook configurations, and by dry runs of a cluster
+//! that nobody has.
 
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use kube::{Api, Resource, api::PartialObjectMeta};
+use kube::{Api, Resource};
+use ocm_api::Manifest;
 use ocm_api::conditions::hub_policy::reasons;
-use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
+use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR, REGISTRATION_SERVICE};
 use ocm_core::Failure;
+use ocm_core::admission::{Admission, Objection};
 use ocm_core::policy_engine::{self as engine, REPAIR, WEBHOOK, webhooks};
 use ocm_kube::admission::{self, Answer, NoAnswer};
 use ocm_kube::{Cluster, explain};
@@ -14,13 +17,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// How long all of a look may take: longer than an API server waits for a webhook.
+/// How long reading a configuration may take.
 const ANSWER: Duration = Duration::from_secs(8);
+/// How long a dry run may take: longer than an API server waits for a webhook, ten seconds for those of the hub.
+const TRIED: Duration = Duration::from_secs(12);
 /// What brings those of Open Cluster Management back.
 const REPAIR_HUB: &str = "its operator puts it back, which kubectl ocm install hub installs";
 
 /// The reason where nobody could tell.
 pub(crate) const UNKNOWN: &str = "CannotTell";
+/// The reason where the API server asks and nobody answers.
+const NO_ANSWER: &str = "NoAnswer";
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,32 +48,25 @@ pub(crate) struct Enforcement {
 }
 
 /// A configuration: what was found, or why it could not be read.
-type Found<T> = Result<Option<T>, String>;
+type Found = Result<Option<Value>, String>;
+/// What became of a dry run.
+type Tried = Result<Answer, NoAnswer>;
 
-/// Looks at the hub. Changes nothing: the dry run is of a cluster that nobody can create.
+/// Looks at the hub. Changes nothing: the dry runs are of a cluster that nobody can create.
 pub(crate) async fn look(cluster: &Cluster) -> Enforcement {
-    let answer = async {
-        let late = |_| {
-            NoAnswer::Other(Failure::other(format!("the hub has not answered within {} seconds", ANSWER.as_secs())))
-        };
-        tokio::time::timeout(ANSWER, admission::ask(cluster, &engine::probe())).await.map_err(late).flatten()
-    };
-    let (judges, changes, validates, mutates, answer) = futures::join!(
-        whole::<ValidatingWebhookConfiguration>(cluster),
-        whole::<MutatingWebhookConfiguration>(cluster),
-        there::<ValidatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_VALIDATOR),
-        there::<MutatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_MUTATOR),
-        answer,
+    let (judges, changes, validates, mutates, ours, others) = futures::join!(
+        found::<ValidatingWebhookConfiguration>(cluster, WEBHOOK),
+        found::<MutatingWebhookConfiguration>(cluster, WEBHOOK),
+        found::<ValidatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_VALIDATOR),
+        found::<MutatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_MUTATOR),
+        tried(cluster, engine::probe()),
+        tried(cluster, engine::probe_of_others()),
     );
-    let hub = [
-        missing("ValidatingWebhookConfiguration", MANAGED_CLUSTER_VALIDATOR, &validates, REPAIR_HUB),
-        missing("MutatingWebhookConfiguration", MANAGED_CLUSTER_MUTATOR, &mutates, REPAIR_HUB),
-    ];
-    Enforcement { ours: judged(&judges, &changes, &answer), hub: hub.into_iter().flatten().next() }
+    Enforcement { ours: judged(&judges, &changes, &ours), hub: answers(&validates, &mutates, &others) }
 }
 
 /// Why requests do not wait for policies.
-fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer, NoAnswer>) -> Option<Problem> {
+fn judged(judges: &Found, changes: &Found, answer: &Tried) -> Option<Problem> {
     let missing = missing("ValidatingWebhookConfiguration", WEBHOOK, judges, REPAIR)
         .or_else(|| missing("MutatingWebhookConfiguration", WEBHOOK, changes, REPAIR));
     if missing.is_some() {
@@ -100,7 +100,7 @@ fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer,
                  kubectl get pods --namespace {}",
                 engine::NAMESPACE
             );
-            Some(Problem { reason: "NoAnswer", message })
+            Some(Problem { reason: NO_ANSWER, message })
         }
         Err(NoAnswer::Webhook { failure, .. } | NoAnswer::Other(failure)) => {
             Some(Problem { reason: UNKNOWN, message: format!("the webhook cannot be tried: {failure}") })
@@ -109,7 +109,7 @@ fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer,
 }
 
 /// Entries that trust another authority than the one that was seen to work.
-fn strange(judges: &Found<Value>, changes: &Found<Value>) -> Option<Problem> {
+fn strange(judges: &Found, changes: &Found) -> Option<Problem> {
     let both = [judges, changes].into_iter().filter_map(|found| found.as_ref().ok()?.as_ref());
     let strangers = webhooks::strangers(both);
     let message = format!(
@@ -120,7 +120,92 @@ fn strange(judges: &Found<Value>, changes: &Found<Value>) -> Option<Problem> {
     (!strangers.is_empty()).then_some(Problem { reason: reasons::NOT_TRUSTED, message })
 }
 
-fn missing<T>(kind: &str, name: &str, found: &Found<T>, repair: &str) -> Option<Problem> {
+/// What is wrong with the hub's own webhooks of clusters; `answer` is what became of a cluster that ours lets pass. The API server
+/// refuses what an entry with failurePolicy Fail is about and does not answer: where it refuses nothing, all have answered.
+fn answers(validates: &Found, mutates: &Found, answer: &Tried) -> Option<Problem> {
+    let both = [
+        ("ValidatingWebhookConfiguration", MANAGED_CLUSTER_VALIDATOR, validates),
+        ("MutatingWebhookConfiguration", MANAGED_CLUSTER_MUTATOR, mutates),
+    ];
+    let wrong = |(kind, name, found): (&str, &str, &Found)| {
+        let live = found.as_ref().ok().and_then(Option::as_ref);
+        missing(kind, name, found, REPAIR_HUB).or_else(|| lets_pass(kind, name, live?))
+    };
+    let wrong = both.into_iter().find_map(wrong);
+    if wrong.is_some() {
+        return wrong;
+    }
+    let whose = |entry: &str| {
+        let has =
+            |found: &Found| found.as_ref().is_ok_and(|live| entries(live.as_ref()).any(|known| known["name"] == entry));
+        both.into_iter().find(|(_, _, found)| has(*found)).map(|(kind, name, _)| format!("{kind} {name}"))
+    };
+    let unknown = |why: &dyn std::fmt::Display| Problem {
+        reason: UNKNOWN,
+        message: format!("whether the webhooks of Open Cluster Management answer cannot be tried: {why}"),
+    };
+    match answer {
+        Ok(Answer::Admitted(_)) => None,
+        Ok(Answer::Refused(Objection { by: Admission::Webhook(entry), .. })) if whose(entry).is_some() => None,
+        Ok(Answer::Refused(objection)) => {
+            Some(unknown(&format_args!("somebody else refuses {}: {}", engine::PROBE, objection.why)))
+        }
+        Err(NoAnswer::Webhook { name, is_distrusted, failure }) => Some(match (whose(name), *is_distrusted) {
+            (None, _) => unknown(failure),
+            (Some(whose), true) => {
+                let message = format!(
+                    "the API server does not trust the certificate that the webhook of {whose} serves with, so no cluster is \
+                     created or accepted: {failure}; of its caBundle, {REPAIR_HUB}"
+                );
+                Problem { reason: reasons::NOT_TRUSTED, message }
+            }
+            (Some(whose), false) => {
+                let message = format!(
+                    "the API server gets no answer from the webhook of {whose}, so no cluster is created or accepted: \
+                     {failure}; look at the pods of Deployment {REGISTRATION_SERVICE}"
+                );
+                Problem { reason: NO_ANSWER, message }
+            }
+        }),
+        Err(NoAnswer::Other(failure)) => Some(unknown(failure)),
+    }
+}
+
+/// Why it would not show that a webhook of the hub does not answer, and would not matter: it is not asked about clusters that are
+/// created, or they pass without its answer.
+fn lets_pass(kind: &str, name: &str, live: &Value) -> Option<Problem> {
+    let about: Vec<&Value> = entries(Some(live)).filter(|entry| judges_creation(entry)).collect();
+    if about.is_empty() {
+        let message = format!("{kind} {name} asks nobody about managed clusters, so they are not judged; {REPAIR_HUB}");
+        return Some(Problem { reason: reasons::NOT_ASKED_AT_ALL, message });
+    }
+    let message = format!(
+        "while its webhook does not answer, managed clusters pass unjudged, and nobody sees it: {kind} {name} lacks \
+         failurePolicy Fail; {REPAIR_HUB}"
+    );
+    let fails = about.iter().all(|entry| entry["failurePolicy"] == "Fail");
+    (!fails).then_some(Problem { reason: reasons::FAILURE_POLICY_IGNORE, message })
+}
+
+/// Whether an entry is about managed clusters that are created.
+fn judges_creation(entry: &Value) -> bool {
+    let has = |rule: &Value, member: &str, wanted: &[&str]| {
+        let mut all = rule[member].as_array().into_iter().flatten().filter_map(Value::as_str);
+        all.any(|one| one == "*" || wanted.contains(&one))
+    };
+    entry["rules"].as_array().into_iter().flatten().any(|rule| {
+        has(rule, "apiGroups", &["cluster.open-cluster-management.io"])
+            && has(rule, "apiVersions", &["v1"])
+            && has(rule, "resources", &["managedclusters", "*/*"])
+            && has(rule, "operations", &["CREATE"])
+    })
+}
+
+fn entries(live: Option<&Value>) -> impl Iterator<Item = &Value> {
+    live.and_then(|live| live["webhooks"].as_array()).into_iter().flatten()
+}
+
+fn missing(kind: &str, name: &str, found: &Found, repair: &str) -> Option<Problem> {
     match found {
         Ok(Some(_)) => None,
         Ok(None) => {
@@ -131,28 +216,27 @@ fn missing<T>(kind: &str, name: &str, found: &Found<T>, repair: &str) -> Option<
     }
 }
 
-/// Our configuration of a kind.
-async fn whole<K>(cluster: &Cluster) -> Found<Value>
+/// The configuration of a kind and a name.
+async fn found<K>(cluster: &Cluster, name: &str) -> Found
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
 {
     let api: Api<K> = Api::all(cluster.client.clone());
-    within(api.get_opt(WEBHOOK)).await.map(|found| found.map(|found| json!(found)))
-}
-
-async fn there<K>(cluster: &Cluster, name: &str) -> Found<PartialObjectMeta<K>>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let api: Api<K> = Api::all(cluster.client.clone());
-    within(api.get_metadata_opt(name)).await
-}
-
-async fn within<T>(request: impl Future<Output = kube::Result<Option<T>>>) -> Found<T> {
-    match tokio::time::timeout(ANSWER, request).await {
-        Ok(answer) => answer.map_err(|error| explain(&error).to_string()),
-        Err(_) => Err(format!("the hub has not answered within {} seconds", ANSWER.as_secs())),
+    match tokio::time::timeout(ANSWER, api.get_opt(name)).await {
+        Ok(Ok(found)) => Ok(found.map(|found| json!(found))),
+        Ok(Err(error)) => Err(explain(&error).to_string()),
+        Err(_) => Err(unanswered(ANSWER)),
     }
+}
+
+/// Tries to create an object.
+async fn tried(cluster: &Cluster, object: Manifest) -> Tried {
+    let late = |_| NoAnswer::Other(Failure::other(unanswered(TRIED)));
+    tokio::time::timeout(TRIED, admission::ask(cluster, &object)).await.map_err(late).flatten()
+}
+
+fn unanswered(within: Duration) -> String {
+    format!("the hub has not answered within {} seconds", within.as_secs())
 }
 
 #[cfg(test)]
@@ -160,14 +244,13 @@ mod tests {
     use std::sync::LazyLock;
 
     use ocm_core::Reason;
-    use ocm_core::admission::{Admission, Objection};
     use ocm_core::policy_engine::{FailurePolicy, PROBE_CODE, PROBE_SENTENCE, Trust, configurations};
 
     use super::*;
 
     static CERTIFICATE: LazyLock<String> = LazyLock::new(certificate);
 
-    fn reason(judges: Found<Value>, answer: Result<Answer, NoAnswer>) -> Option<&'static str> {
+    fn reason(judges: Found, answer: Tried) -> Option<&'static str> {
         judged(&judges, &Ok(Some(planned("Mutating", FailurePolicy::Fail))), &answer).map(|problem| problem.reason)
     }
 
@@ -228,6 +311,74 @@ mod tests {
             let problem = strange(wrong).expect("it trusts somebody else");
             assert_eq!(problem.reason, "NotTrusted");
             assert!(problem.message.contains("change.policy.kubectl-ocm.dev") && problem.message.contains(REPAIR));
+        }
+    }
+
+    /// A configuration of the hub's own.
+    fn own(name: &str) -> Found {
+        let rule = json!({"apiGroups": ["cluster.open-cluster-management.io"], "apiVersions": ["*"],
+                          "operations": ["CREATE", "UPDATE"], "resources": ["managedclusters"]});
+        Ok(Some(json!({"webhooks": [{"name": name, "failurePolicy": "Fail", "rules": [rule]}]})))
+    }
+
+    fn of_hub(validates: &Found, answer: Tried) -> Option<&'static str> {
+        answers(validates, &own(MANAGED_CLUSTER_MUTATOR), &answer).map(|problem| problem.reason)
+    }
+
+    #[test]
+    fn of_the_hubs_own_webhooks_it_is_told_whether_they_are_asked_and_answer() {
+        let there = || own(MANAGED_CLUSTER_VALIDATOR);
+        let passes = || Ok(Answer::Admitted(Vec::new()));
+        let refused = |by| Ok(Answer::Refused(Objection { by, why: "no".to_owned(), codes: Vec::new() }));
+        assert_eq!(of_hub(&there(), passes()), None);
+        assert_eq!(of_hub(&there(), refused(Admission::Webhook(MANAGED_CLUSTER_VALIDATOR.to_owned()))), None);
+        // Whoever refuses it before has told nothing of them.
+        for by in
+            [Admission::Webhook(webhooks::REGISTER.to_owned()), Admission::Policy("p".to_owned()), Admission::Other]
+        {
+            assert_eq!(of_hub(&there(), refused(by)), Some(UNKNOWN));
+        }
+        let silent = |name: &str, is_distrusted| {
+            let failure = Failure::new(Reason::Busy, "failed calling webhook");
+            Err(NoAnswer::Webhook { name: name.to_owned(), is_distrusted, failure })
+        };
+        for own in [MANAGED_CLUSTER_VALIDATOR, MANAGED_CLUSTER_MUTATOR] {
+            assert_eq!(of_hub(&there(), silent(own, false)), Some("NoAnswer"));
+            assert_eq!(of_hub(&there(), silent(own, true)), Some("NotTrusted"));
+        }
+        assert_eq!(of_hub(&there(), silent(webhooks::REGISTER, false)), Some(UNKNOWN));
+        assert_eq!(of_hub(&there(), Err(NoAnswer::Other(Failure::new(Reason::Forbidden, "no")))), Some(UNKNOWN));
+        assert_eq!(of_hub(&Ok(None), passes()), Some("ConfigurationMissing"));
+        assert_eq!(of_hub(&Err("forbidden".to_owned()), passes()), Some(UNKNOWN));
+        let without = |change: &dyn Fn(&mut Value)| {
+            let mut live = there().expect("it is read").expect("it is there");
+            change(&mut live);
+            of_hub(&Ok(Some(live)), passes())
+        };
+        assert_eq!(without(&|live| live["webhooks"] = json!([])), Some("NotAsked"));
+        assert_eq!(
+            without(&|live| live["webhooks"][0]["rules"][0]["operations"] = json!(["UPDATE"])),
+            Some("NotAsked")
+        );
+        assert_eq!(without(&|live| live["webhooks"][0]["rules"][0]["resources"] = json!(["*"])), None);
+        assert_eq!(
+            without(&|live| live["webhooks"][0]["failurePolicy"] = "Ignore".into()),
+            Some("FailurePolicyIgnore")
+        );
+    }
+
+    #[test]
+    fn what_is_told_of_the_hubs_own_webhooks_names_the_configuration_and_what_to_look_at() {
+        let failure = || Failure::new(Reason::Busy, "connection refused");
+        let silent = |is_distrusted| {
+            Err(NoAnswer::Webhook { name: MANAGED_CLUSTER_MUTATOR.to_owned(), is_distrusted, failure: failure() })
+        };
+        for (is_distrusted, to_do) in [(false, "Deployment cluster-manager-registration-webhook"), (true, REPAIR_HUB)] {
+            let told = answers(&own(MANAGED_CLUSTER_VALIDATOR), &own(MANAGED_CLUSTER_MUTATOR), &silent(is_distrusted));
+            let told = told.expect("something is wrong").message;
+            for part in ["MutatingWebhookConfiguration", MANAGED_CLUSTER_MUTATOR, "connection refused", to_do] {
+                assert!(told.contains(part), "{part}: {told}");
+            }
         }
     }
 

@@ -171,8 +171,9 @@ fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
         (Some(why), With::Source(reason)) => return said(TRUE, reason, why),
         (Some(why), With::Fetching) => return said(UNKNOWN, FETCHING, why),
     }
-    let problem = seen.ours.as_ref().filter(|_| refuses).or(seen.hub.as_ref());
-    match problem {
+    let problems = || [seen.ours.as_ref().filter(|_| refuses), seen.hub.as_ref()].into_iter().flatten();
+    // What is known to be wrong is told before what nobody can tell, which may follow from it.
+    match problems().find(|problem| problem.reason != enforcement::UNKNOWN).or_else(|| problems().next()) {
         Some(problem) if problem.reason == enforcement::UNKNOWN => said(UNKNOWN, problem.reason, &problem.message),
         Some(problem) => said(TRUE, problem.reason, &problem.message),
         None => match state.candidate.as_ref().and_then(|tried| Some((tried.failed.as_ref()?, tried.with))) {
@@ -333,6 +334,9 @@ mod tests {
         assert_eq!(of_both(&unknown, "Enforce"), ["Unknown CannotTell", "Unknown CannotTell"]);
         let hub = Enforcement { ours: None, hub: problem("ConfigurationMissing") };
         assert_eq!(of_both(&hub, "Enforce"), ["True Answered", "True ConfigurationMissing"]);
+        // Where the hub's own webhook does not answer, nobody gets to ours.
+        let both = Enforcement { ours: problem(enforcement::UNKNOWN), hub: problem("NoAnswer") };
+        assert_eq!(of_both(&both, "Enforce"), ["Unknown CannotTell", "True NoAnswer"]);
     }
 
     #[test]

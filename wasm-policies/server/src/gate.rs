@@ -213,6 +213,22 @@ impl Gate {
         })
     }
 
+    /// The answer to whoever tries who is asked; none: it is about something else. No policy is asked about it.
+    fn probed(&self, asked: &Request<'_>, stage: Stage) -> Option<Reviewed> {
+        let created = asked.resource.as_ref().is_some_and(|resource| resource.operation == "CREATE");
+        let cluster = asked.cluster.as_ref().filter(|cluster| created && cluster.name == policy_engine::PROBE)?;
+        // Nothing is stored of what is only tried.
+        let of_others = asked.dry_run && cluster.annotations.get(policy_engine::PROBE_OF_OTHERS).is_some();
+        let (answer, code) = if stage == Stage::Mutating || of_others {
+            (review::unchanged(&asked.id), 200)
+        } else {
+            let (why, code) = (policy_engine::PROBE_SENTENCE, policy_engine::PROBE_CODE);
+            (review::refusal_for_programs(&asked.id, why, code), 403)
+        };
+        self.metrics.count("probe", code);
+        Some(answered(&answer, None))
+    }
+
     /// Whether deciding may take long: evidence about what is approved or accepted is waited for, and so are policies that
     /// are not known to be quick, and whoever is judged before where policies count.
     fn waits(&self, asked: &Request<'_>, stage: Stage, counting: &Counting) -> bool {
@@ -381,11 +397,8 @@ impl Judge for Gate {
             Ok(asked) => asked,
             Err(answer) => return Review::Answered(answer),
         };
-        if stage == Stage::Validating && is_probe(&asked) {
-            self.metrics.count("probe", 403);
-            let refusal =
-                review::refusal_for_programs(&asked.id, policy_engine::PROBE_SENTENCE, policy_engine::PROBE_CODE);
-            return Review::Answered(answered(&refusal, None));
+        if let Some(answer) = self.probed(&asked, stage) {
+            return Review::Answered(answer);
         }
         let counting = self.policies.counting();
         if self.waits(&asked, stage, &counting) {
@@ -425,12 +438,6 @@ impl Judge for Gate {
 /// Whether a request is judged when others have been: it changes something, and policies are asked about it that count.
 fn is_in_turn(asked: &Request<'_>, stage: Stage, counting: &Counting) -> bool {
     stage == Stage::Validating && !asked.dry_run && counting.judge(asked)
-}
-
-/// Whether it is about the cluster that nobody registers: whoever installs the webhook sees by it that it is asked.
-fn is_probe(asked: &Request<'_>) -> bool {
-    let created = asked.resource.as_ref().is_some_and(|resource| resource.operation == "CREATE");
-    created && asked.cluster.as_ref().is_some_and(|cluster| cluster.name == policy_engine::PROBE)
 }
 
 fn is_plain(one: &Evaluated) -> bool {

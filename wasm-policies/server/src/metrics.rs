@@ -181,7 +181,7 @@ impl Default for Metrics {
         );
         registry.register(
             "hub_webhooks_present",
-            "Whether the controller that acts saw the webhook configurations of Open Cluster Management",
+            "Whether the controller that acts saw the webhook configurations of Open Cluster Management, and their webhooks answer",
             metrics.hub_webhooks.clone(),
         );
         registry.register(
@@ -290,7 +290,7 @@ impl Metrics {
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
     }
 
-    /// Notes whether the API server asks the webhook and waits for it, and whether the hub's own configurations are there.
+    /// Notes whether the API server asks the webhook and waits for it, and whether the hub's own webhooks are there and answer.
     pub fn enforcing(&self, enforcing: bool, hub_webhooks: bool) {
         self.enforcing.set(enforcing.into());
         self.hub_webhooks.set(hub_webhooks.into());

@@ -709,6 +709,36 @@ async fn whoever_installs_the_webhook_sees_that_it_is_asked() {
     }
 }
 
+#[tokio::test]
+async fn a_cluster_by_which_others_are_tried_passes_as_a_dry_run_alone_and_no_policy_is_asked() {
+    let parts = support::parts();
+    parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
+    let probe = |annotations: Value, dry_run: bool| {
+        let mut review: Value = serde_json::from_str(&review(ocm_core::policy_engine::PROBE)).unwrap();
+        review["request"]["object"]["metadata"]["annotations"] = annotations;
+        review["request"]["dryRun"] = dry_run.into();
+        review.to_string()
+    };
+    let of_others = json!({(ocm_core::policy_engine::PROBE_OF_OTHERS): "true"});
+    let tried = reviewed(&parts, &probe(of_others.clone(), true));
+    assert!(tried.decided.is_none());
+    assert_eq!(refused_review(&parts, &probe(of_others.clone(), true)), None);
+    for stored in [probe(of_others.clone(), false), probe(json!({"a": ""}), true)] {
+        assert_eq!(refused_review(&parts, &stored).unwrap(), ocm_core::policy_engine::PROBE_SENTENCE);
+    }
+    for dry_run in [true, false] {
+        let changed = reviewed_at(&parts, &probe(of_others.clone(), dry_run), Stage::Mutating);
+        let answer: Value = serde_json::from_slice(&changed.body).unwrap();
+        assert_eq!((&answer["response"]["allowed"], changed.decided.is_none()), (&json!(true), true));
+    }
+    // Another name is judged as any other.
+    let mut other: Value = serde_json::from_str(&probe(of_others, true)).unwrap();
+    for pointer in ["/request/name", "/request/object/metadata/name"] {
+        *other.pointer_mut(pointer).unwrap() = "dev-1".into();
+    }
+    assert!(refused_review(&parts, &other.to_string()).unwrap().contains("denied by policy names"));
+}
+
 /// Test cases that ask for a cluster of this name, and expect this verdict.
 fn cases(name: &str, verdict: &str) -> Option<String> {
     Some(format!(

@@ -304,6 +304,35 @@ fn a_work_comes_and_goes_over_grpc(hub: &Cluster, cluster: &Cluster, name: &str)
     hub.kubectl(&["delete", "manifestwork/over-grpc", &namespace, "--timeout=120s"]).expect("it goes");
 }
 
+/// That Open Cluster Management's own webhook of clusters does not answer, or is not trusted, stands in the status of the policies.
+/// Its operator, which would put both right, is stopped before.
+fn that_the_hubs_own_webhook_does_not_answer_is_told(hub: &Cluster) {
+    let path = "--output=jsonpath={.status.conditions[?(@.type==\"Degraded\")].reason}";
+    let degraded = || hub.kubectl(&["get", "hubpolicy", "csr-hygiene", path]).unwrap_or_default();
+    let told = |reason: &str, meanwhile: &dyn Fn()| {
+        until_within(GRPC_TIME, reason, degraded, || {
+            meanwhile();
+            degraded() == reason
+        });
+    };
+    let scale = |namespace: &str, name: &str, replicas: u32| {
+        let flags = [format!("--namespace={namespace}"), format!("--replicas={replicas}")];
+        hub.kubectl(&["scale", "deployment", name, &flags[0], &flags[1]]).expect("it is scaled");
+    };
+    let webhook = |replicas| scale("open-cluster-management-hub", "cluster-manager-registration-webhook", replicas);
+    told("AsWanted", &|| ());
+    scale("open-cluster-management", "cluster-manager", 0);
+    // An operator that ends may put it back once more.
+    told("NoAnswer", &|| webhook(0));
+    told("AsWanted", &|| webhook(1));
+    let foreign = rcgen::generate_simple_self_signed(vec!["foreign".to_owned()]).expect("a certificate").cert.pem();
+    let change =
+        json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": STANDARD.encode(foreign)}]);
+    let patch = format!("--patch={change}");
+    let patch = ["patch", "validatingwebhookconfiguration", OCM_WEBHOOK, "--type=json", &patch];
+    told("NotTrusted", &|| drop(hub.kubectl(&patch).expect("it is changed")));
+}
+
 #[test]
 fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
     let specs = ["auto-hub", "auto-default", "auto-singleton", "auto-grpc"].map(Spec::node);
@@ -379,4 +408,5 @@ fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
     assert_ne!(object(hub_cluster, &["managedcluster", "other"])["spec"]["hubAcceptsClient"], true);
 
     a_move_that_the_policies_would_refuse_is_refused_beforehand(hub_cluster, default, "team-a");
+    that_the_hubs_own_webhook_does_not_answer_is_told(hub_cluster);
 }

@@ -13,9 +13,8 @@ use control_plane::Spec;
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
 use e2e_tests::controller_support::registration;
 use e2e_tests::engine_support::{IMAGE, load_image};
-use e2e_tests::manifests::apply;
 use e2e_tests::roles::{user_with, users_without_one_right};
-use e2e_tests::webhook_support::{add_ons, policy};
+use e2e_tests::webhook_support::{CHANGES, add_ons, policy, stand_in};
 use e2e_tests::{Said, cert_manager, kubectl_ocm, run, until_within};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -391,17 +390,10 @@ fn fix(mender: &Path, flags: &[&str]) -> (Value, Said) {
 
 /// Has the API server ask policies again that it was kept from asking, with the documented rights.
 fn mended(hub: &Hub) {
-    // Those of Open Cluster Management ask nobody here, and are there so that nothing else is wrong.
-    let own = [
-        ("ValidatingWebhookConfiguration", MANAGED_CLUSTER_VALIDATOR),
-        ("MutatingWebhookConfiguration", MANAGED_CLUSTER_MUTATOR),
-    ];
-    for (kind, name) in own {
-        let object = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [],
-        });
-        apply(&hub.cluster, &object);
-    }
+    // Those of Open Cluster Management have no pods here: ours answer in their place, so that nothing else is wrong.
+    let authority = base64::engine::general_purpose::STANDARD.encode(&bundles(hub)[0]);
+    let service = json!({"namespace": "ocm-policy-engine", "name": "ocm-policy-webhook", "path": CHANGES, "port": 443});
+    stand_in(&hub.cluster, &json!({"service": service, "caBundle": authority}));
     let mender = user_with(&hub.cluster, "mender", &["troubleshoot-hub.yaml", "troubleshoot-fix-hub.yaml"]);
     until_within(PODS, "all is well", || asked(hub), || asked(hub) == "Answered");
     let what = ["validatingwebhookconfiguration", "ocm-policy-webhook"];
@@ -437,7 +429,10 @@ fn mended(hub: &Hub) {
         assert_eq!(fixed["mended"], json!(["OCM8103"]), "{reason}: {said:?}");
         assert_eq!((policies(hub), asked(hub)), (closed(), "Answered".to_owned()), "{reason}: {said:?}");
     }
-    for (kind, name) in own {
+    for (kind, name) in [
+        ("validatingwebhookconfiguration", MANAGED_CLUSTER_VALIDATOR),
+        ("mutatingwebhookconfiguration", MANAGED_CLUSTER_MUTATOR),
+    ] {
         assert_eq!(kubectl(hub, &["delete", kind, name]), Answer::Passed);
     }
 }

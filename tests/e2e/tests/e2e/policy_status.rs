@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
 use e2e_tests::accept_support::{Hub, Who, managed_cluster};
 use e2e_tests::controller_support::{Controller, hub};
-use e2e_tests::manifests::apply;
 use e2e_tests::refusals::{Answer, CLUSTERS, Call, Sender};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
 use e2e_tests::webhook_support::{Webhook, policy};
@@ -51,29 +51,19 @@ fn events(hub: &Hub, reason: &str) -> usize {
     all.lines().filter(|line| *line == reason).count()
 }
 
-/// A hub whose own configurations are there, with the webhook as it is installed.
-fn installed(name: &str) -> (Hub, Webhook) {
+/// A hub with the webhook as it is installed, and with one that answers in the place of Open Cluster Management's.
+fn installed(name: &str) -> (Hub, Webhook, Webhook) {
     let hub = hub(name, false);
-    hubs_own(&hub);
     let webhook = Webhook::start(&hub.cluster, &[]);
+    let own = webhook.another(&hub.cluster, &[]);
+    own.stand_in(&hub.cluster);
     webhook.configure_as_installed(&hub.cluster, FailurePolicy::Fail);
-    (hub, webhook)
-}
-
-/// The configurations of Open Cluster Management, which ask nobody here.
-fn hubs_own(hub: &Hub) {
-    let kinds = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
-    for (kind, name) in kinds.into_iter().zip([MANAGED_CLUSTER_VALIDATOR, MANAGED_CLUSTER_MUTATOR]) {
-        let object = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [],
-        });
-        apply(&hub.cluster, &object);
-    }
+    (hub, webhook, own)
 }
 
 #[test]
 fn enforcing_is_what_the_api_server_was_seen_to_do() {
-    let (hub, mut webhook) = installed("policy-status-enforcing");
+    let (hub, mut webhook, own) = installed("policy-status-enforcing");
     policy(&hub.cluster, "records", json!({"module": {"builtin": "cluster-hygiene"}, "mode": "Audit"}));
     let controller = Controller::start(&hub);
     let well = ["True Loaded", "True Answered", "False AsWanted"];
@@ -108,7 +98,7 @@ fn enforcing_is_what_the_api_server_was_seen_to_do() {
     becomes(&hub, GOOD, ["True Loaded", "True Answered", "True ConfigurationMissing"]);
     assert!(controller.get("/metrics").contains("ocm_policy_hub_webhooks_present 0"));
     assert_eq!(events(&hub, "HubWebhookMissing"), 1);
-    hubs_own(&hub);
+    own.stand_in(&hub.cluster);
     becomes(&hub, GOOD, well);
 
     // Nobody answers.
@@ -117,8 +107,61 @@ fn enforcing_is_what_the_api_server_was_seen_to_do() {
 }
 
 #[test]
+fn where_the_hubs_own_webhooks_are_not_asked_or_do_not_answer_it_is_told() {
+    let (hub, webhook, mut own) = installed("policy-status-hub");
+    let controller = Controller::start(&hub);
+    becomes(&hub, GOOD, ["True Loaded", "True Answered", "False AsWanted"]);
+    let told = |expected: &str| {
+        let said = || object(&hub, GOOD)["status"].to_string();
+        until_within(SOON, expected, said, || condition(&hub, GOOD, "Degraded") == expected);
+    };
+    let patch = |kind: &str, name: &str, change: Value| {
+        let patch = format!("--patch={}", json!([change]));
+        hub.cluster.kubectl(&["patch", kind, name, "--type=json", &patch]).expect("it is changed");
+    };
+    let foreign = rcgen::generate_simple_self_signed(vec!["foreign".to_owned()]).expect("a certificate").cert.pem();
+    let foreign = base64::engine::general_purpose::STANDARD.encode(foreign);
+    let entry =
+        |path: &str, value: Value| json!({"op": "replace", "path": format!("/webhooks/0/{path}"), "value": value});
+    let (validates, mutates) = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration");
+    // Nobody listens at this port.
+    let nowhere = "https://127.0.0.1:1/".to_owned();
+    let faults: [(&str, &str, &str, Value); 6] = [
+        ("NotTrusted", mutates, MANAGED_CLUSTER_MUTATOR, entry("clientConfig/caBundle", foreign.clone().into())),
+        ("NotTrusted", validates, MANAGED_CLUSTER_VALIDATOR, entry("clientConfig/caBundle", foreign.into())),
+        ("NoAnswer", validates, MANAGED_CLUSTER_VALIDATOR, entry("clientConfig/url", nowhere.into())),
+        ("FailurePolicyIgnore", mutates, MANAGED_CLUSTER_MUTATOR, entry("failurePolicy", "Ignore".into())),
+        ("NotAsked", validates, MANAGED_CLUSTER_VALIDATOR, entry("rules/0/resources", json!(["managedclustersets"]))),
+        ("NotAsked", mutates, MANAGED_CLUSTER_MUTATOR, json!({"op": "replace", "path": "/webhooks", "value": []})),
+    ];
+    let count = faults.len();
+    for (reason, kind, name, change) in faults {
+        let before = e2e_tests::object(&hub.cluster, &[kind, name])["webhooks"].clone();
+        patch(kind, name, change);
+        told(&format!("True {reason}"));
+        let conditions = object(&hub, GOOD)["status"]["conditions"].to_string();
+        assert!(conditions.contains(name), "{reason}: {conditions}");
+        assert!(controller.get("/metrics").contains("ocm_policy_hub_webhooks_present 0"), "{reason}");
+        patch(kind, name, json!({"op": "add", "path": "/webhooks", "value": before}));
+        told("False AsWanted");
+        assert!(controller.get("/metrics").contains("ocm_policy_hub_webhooks_present 1"), "{reason}");
+    }
+    assert_eq!((events(&hub, "HubWebhookMissing"), events(&hub, "HubWebhookBack")), (count, count));
+    own.kill();
+    told("True NoAnswer");
+    for (kind, name) in [(validates, MANAGED_CLUSTER_VALIDATOR), (mutates, MANAGED_CLUSTER_MUTATOR)] {
+        hub.cluster.kubectl(&["delete", kind, name]).expect("it is deleted");
+    }
+    webhook.stand_in(&hub.cluster);
+    becomes(&hub, GOOD, ["True Loaded", "True Answered", "False AsWanted"]);
+    // What was tried is not there.
+    let all = hub.cluster.kubectl(&["get", "managedclusters", "--output=name"]).expect("they are listed");
+    assert_eq!(all.trim(), "");
+}
+
+#[test]
 fn a_foreign_authority_is_told_and_lets_nobody_in() {
-    let (hub, webhook) = installed("policy-status-authority");
+    let (hub, webhook, _own) = installed("policy-status-authority");
     let _controller = Controller::start(&hub);
     let well = ["True Loaded", "True Answered", "False AsWanted"];
     becomes(&hub, GOOD, well);
@@ -137,7 +180,7 @@ fn a_foreign_authority_is_told_and_lets_nobody_in() {
 
 #[test]
 fn a_version_that_cannot_be_loaded_is_told_and_the_former_one_stays() {
-    let (hub, _webhook) = installed("policy-status-loaded");
+    let (hub, _webhook, _own) = installed("policy-status-loaded");
     let names = |module: &str| json!({"module": {"builtin": module}, "settings": {"patterns": ["prod-*"]}});
     policy(&hub.cluster, "names", names("name-pattern"));
     policy(&hub.cluster, "never", names("no-such"));
@@ -189,7 +232,7 @@ fn a_version_that_cannot_be_loaded_is_told_and_the_former_one_stays() {
 
 #[test]
 fn a_version_that_stops_to_judge_is_refused_also_by_pods_that_start() {
-    let (hub, webhook) = installed("policy-status-operations");
+    let (hub, webhook, _own) = installed("policy-status-operations");
     let rights = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
     let controller = Controller::start_as(&rights);
     let names = json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": ["prod-*"]}});
@@ -234,7 +277,7 @@ fn a_version_that_stops_to_judge_is_refused_also_by_pods_that_start() {
 
 #[test]
 fn without_any_rule_for_it_it_says_what_it_cannot_tell() {
-    let (hub, _webhook) = installed("policy-status-rights");
+    let (hub, _webhook, _own) = installed("policy-status-rights");
     let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
     let mut tried = 0;
     for (kubeconfig, rule) in users.iter().filter(|(_, rule)| tells_of_policies(rule)) {

@@ -1,4 +1,5 @@
-//! What shows that the API server asks the webhook: it refuses a managed cluster of a name of its own.
+//! What shows that the API server asks webhooks: ours refuses a managed cluster of a name of its own, and lets it pass where others
+//! are to be asked.
 
 use ocm_api::{ManagedCluster, Manifest};
 
@@ -13,11 +14,26 @@ pub const PROBE_CODE: &str = "PolicyEngineProbe";
 /// What the webhook says of [`PROBE`].
 pub const PROBE_SENTENCE: &str = "the policy engine keeps this name to itself, to see whether the API server asks it";
 
+/// The annotation with which the webhook lets a dry run of [`PROBE`] pass: whoever refuses it then, or does not answer, is another
+/// webhook. Of several that object the API server names the first one, and ours is quick.
+pub const PROBE_OF_OTHERS: &str = "policy.kubectl-ocm.dev/probe-of-others";
+
 /// A managed cluster that the webhook refuses.
 pub fn probe() -> Manifest {
+    Manifest::of(&cluster())
+}
+
+/// A managed cluster that the webhook lets pass in a dry run.
+pub fn probe_of_others() -> Manifest {
+    let mut cluster = cluster();
+    cluster.metadata.annotations = Some([(PROBE_OF_OTHERS.to_owned(), "true".to_owned())].into());
+    Manifest::of(&cluster)
+}
+
+fn cluster() -> ManagedCluster {
     let mut cluster = ManagedCluster::default();
     cluster.metadata.name = Some(PROBE.to_owned());
-    Manifest::of(&cluster)
+    cluster
 }
 
 /// Whether it is what the webhook says of [`probe`], because the API server asked it as the configurations say.
