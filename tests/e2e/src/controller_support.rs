@@ -204,8 +204,7 @@ enum Failing {
 }
 
 /// A proxy between the controller and a hub that fails with the n-th write: the hub has done it, and the controller does
-/// not hear so. Writes of leases and events count for nothing, nor do
-/// questions who asks.
+/// not hear so. Writes of leases and events count for nothing, nor do dry runs and questions who asks.
 pub struct FailingProxy {
     kubectl: Child,
     /// The kubeconfig with which to go through it.
@@ -384,7 +383,8 @@ fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mute
                 return;
             }
             if head.is_empty() {
-                let counts = !["/leases", "/events", "/selfsubjectreviews"].iter().any(|kind| line.contains(kind));
+                let counts =
+                    !["/leases", "/events", "/selfsubjectreviews", "dryRun=All"].iter().any(|kind| line.contains(kind));
                 write = counts && ["POST ", "PUT ", "PATCH ", "DELETE "].iter().any(|verb| line.starts_with(verb));
             }
             if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {

@@ -58,6 +58,7 @@ mod tests {
     fn policies_are_out_of_force_by_a_mark_and_a_configuration_that_is_missing() {
         let seen = |reason: Option<&'static str>| Enforcement {
             ours: reason.map(|reason| Problem { reason, message: String::new() }),
+            entries: Vec::new(),
             hub: None,
         };
         let missing = seen(Some(reasons::CONFIGURATION_MISSING));

@@ -1,5 +1,9 @@
 //! Whether the hub asks the policies, and its own webhooks beside them: by the webhook configurations, and by dry runs of a cluster
-//! that nobody has.
+//! and a certificate request that nobody has.
+//!
+//! Nothing is tried that is somebody's. To approve or accept something takes an object that is there, and a dry run of it would be
+//! one word of a URL away from letting it in: of those entries it is looked at what they say, beside others of the same
+//! configuration that were seen to be asked.
 
 use std::time::Duration;
 
@@ -13,6 +17,7 @@ use ocm_core::admission::{Admission, Objection};
 use ocm_core::policy_engine::{self as engine, REPAIR, WEBHOOK, webhooks};
 use ocm_kube::admission::{self, Answer, NoAnswer};
 use ocm_kube::{Cluster, explain};
+use ocm_policy_abi::Operation;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -43,8 +48,42 @@ pub(crate) struct Problem {
 pub(crate) struct Enforcement {
     /// Why requests do not wait for policies; none: they do.
     pub(crate) ours: Option<Problem>,
+    /// What is wrong with single entries of ours, which is so for the policies whose requests they bring.
+    pub(crate) entries: Vec<(&'static str, Problem)>,
     /// What is wrong with the hub's own webhooks, which judge beside ours.
     pub(crate) hub: Option<Problem>,
+}
+
+impl Enforcement {
+    /// Why requests about these operations do not wait for policies.
+    pub(crate) fn of(&self, operations: &[Operation]) -> Option<&Problem> {
+        let is_theirs = |entry: &str| operations.iter().any(|operation| bringing(*operation).contains(&entry));
+        let theirs = || self.entries.iter().find(|(entry, _)| is_theirs(entry)).map(|(_, problem)| problem);
+        self.ours.as_ref().or_else(theirs)
+    }
+
+    /// Why some requests do not wait for policies.
+    pub(crate) fn of_any(&self) -> Option<&Problem> {
+        self.ours.as_ref().or_else(|| self.entries.first().map(|(_, problem)| problem))
+    }
+}
+
+/// The entries that bring the webhook what is judged as this operation.
+fn bringing(operation: Operation) -> &'static [&'static str] {
+    use webhooks::{ACCEPT, APPROVE, DELETE, REGISTER, REQUEST, SELF_EDIT, UPDATE, WORK};
+    match operation {
+        Operation::Create => &[REGISTER],
+        // Also of what is created as accepted.
+        Operation::Accept => &[ACCEPT, REGISTER],
+        // Also of what is changed with an acceptance.
+        Operation::Update => &[UPDATE, SELF_EDIT, ACCEPT],
+        Operation::Delete => &[DELETE],
+        Operation::Request => &[REQUEST],
+        Operation::Approve => &[APPROVE],
+        // What the hub lets in by itself; the rest is the controller's.
+        Operation::Join => &[ACCEPT, APPROVE],
+        Operation::Admit => &[WORK],
+    }
 }
 
 /// A configuration: what was found, or why it could not be read.
@@ -52,21 +91,27 @@ type Found = Result<Option<Value>, String>;
 /// What became of a dry run.
 type Tried = Result<Answer, NoAnswer>;
 
-/// Looks at the hub. Changes nothing: the dry runs are of a cluster that nobody can create.
+/// Looks at the hub. Changes nothing: the dry runs are of what nobody has, and can create.
 pub(crate) async fn look(cluster: &Cluster) -> Enforcement {
-    let (judges, changes, validates, mutates, ours, others) = futures::join!(
+    let (judges, changes, validates, mutates, registers, requests, others) = futures::join!(
         found::<ValidatingWebhookConfiguration>(cluster, WEBHOOK),
         found::<MutatingWebhookConfiguration>(cluster, WEBHOOK),
         found::<ValidatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_VALIDATOR),
         found::<MutatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_MUTATOR),
         tried(cluster, engine::probe()),
+        tried(cluster, engine::probe_of_requests()),
         tried(cluster, engine::probe_of_others()),
     );
-    Enforcement { ours: judged(&judges, &changes, &ours), hub: answers(&validates, &mutates, &others) }
+    Enforcement {
+        ours: judged(&judges, &changes, &registers, &requests),
+        entries: of_entries(&judges, &requests),
+        hub: answers(&validates, &mutates, &others),
+    }
 }
 
-/// Why requests do not wait for policies.
-fn judged(judges: &Found, changes: &Found, answer: &Tried) -> Option<Problem> {
+/// Why requests do not wait for policies; `registers` is what became of a cluster that ours refuses, `requests` the same of a
+/// certificate request.
+fn judged(judges: &Found, changes: &Found, registers: &Tried, requests: &Tried) -> Option<Problem> {
     let missing = missing("ValidatingWebhookConfiguration", WEBHOOK, judges, REPAIR)
         .or_else(|| missing("MutatingWebhookConfiguration", WEBHOOK, changes, REPAIR));
     if missing.is_some() {
@@ -81,7 +126,7 @@ fn judged(judges: &Found, changes: &Found, answer: &Tried) -> Option<Problem> {
         );
         return Some(Problem { reason: reasons::FAILURE_POLICY_IGNORE, message });
     }
-    match answer {
+    match registers {
         Ok(Answer::Refused(said)) if engine::is_answer(said) => strange(judges, changes),
         Ok(_) => {
             let message = format!("the API server does not ask the webhook as its configuration says; {REPAIR}");
@@ -102,8 +147,56 @@ fn judged(judges: &Found, changes: &Found, answer: &Tried) -> Option<Problem> {
             );
             Some(Problem { reason: NO_ANSWER, message })
         }
+        // Somebody else's did not answer, of which the API server tells first. Nobody else is asked about certificate requests.
+        Err(NoAnswer::Webhook { .. }) if is_answered(requests) => strange(judges, changes),
         Err(NoAnswer::Webhook { failure, .. } | NoAnswer::Other(failure)) => {
             Some(Problem { reason: UNKNOWN, message: format!("the webhook cannot be tried: {failure}") })
+        }
+    }
+}
+
+/// Whether the webhook was seen to be asked about certificate requests.
+fn is_answered(requests: &Tried) -> bool {
+    matches!(requests, Ok(Answer::Refused(said)) if engine::is_answer_by(webhooks::REQUEST, said))
+}
+
+/// What is wrong with single entries: they are not as this release makes them, or were not seen to be asked.
+fn of_entries(judges: &Found, requests: &Tried) -> Vec<(&'static str, Problem)> {
+    let Ok(Some(live)) = judges else { return Vec::new() };
+    let altered = webhooks::altered(live);
+    let problem = |entry: &'static str| {
+        let message = format!(
+            "the API server does not ask the webhook about everything that policies judge: entry {entry} of \
+             ValidatingWebhookConfiguration {WEBHOOK} is missing, or its rules, matchConditions, matchPolicy, selectors or \
+             clientConfig are not those of an installation; take back what was added there, and {REPAIR}"
+        );
+        (entry, Problem { reason: reasons::NOT_ASKED_AT_ALL, message })
+    };
+    let mut wrong: Vec<_> = altered.iter().copied().map(problem).collect();
+    if !altered.contains(&webhooks::REQUEST) && !is_answered(requests) {
+        wrong.push((webhooks::REQUEST, unasked(requests)));
+    }
+    wrong
+}
+
+/// What became of a certificate request that the webhook did not refuse.
+fn unasked(requests: &Tried) -> Problem {
+    match requests {
+        // While this entry does not have to be answered, the API server does not tell whether it was.
+        Ok(Answer::Admitted(_)) => {
+            let message = format!(
+                "the API server does not ask the webhook about certificate requests, or gets no answer in time; {REPAIR}"
+            );
+            Problem { reason: reasons::NOT_ASKED_AT_ALL, message }
+        }
+        Ok(Answer::Refused(objection)) => {
+            let why = &objection.why;
+            let message = format!("somebody else refuses CertificateSigningRequest {}: {why}", engine::PROBE);
+            Problem { reason: UNKNOWN, message }
+        }
+        Err(NoAnswer::Webhook { failure, .. } | NoAnswer::Other(failure)) => {
+            let message = format!("whether the webhook is asked about certificate requests cannot be tried: {failure}");
+            Problem { reason: UNKNOWN, message }
         }
     }
 }
@@ -250,8 +343,13 @@ mod tests {
 
     static CERTIFICATE: LazyLock<String> = LazyLock::new(certificate);
 
-    fn reason(judges: Found, answer: Tried) -> Option<&'static str> {
-        judged(&judges, &Ok(Some(planned("Mutating", FailurePolicy::Fail))), &answer).map(|problem| problem.reason)
+    fn reason(judges: Found, registers: Tried) -> Option<&'static str> {
+        reason_with(judges, registers, &Ok(Answer::Admitted(Vec::new())))
+    }
+
+    fn reason_with(judges: Found, registers: Tried, requests: &Tried) -> Option<&'static str> {
+        let changes = Ok(Some(planned("Mutating", FailurePolicy::Fail)));
+        judged(&judges, &changes, &registers, requests).map(|problem| problem.reason)
     }
 
     fn said(by: Admission) -> Objection {
@@ -292,8 +390,14 @@ mod tests {
         assert_eq!(reason(fails(), silent(webhooks::REGISTER, false)), Some("NoAnswer"));
         assert_eq!(reason(fails(), silent(webhooks::REGISTER, true)), Some("NotTrusted"));
         assert_eq!(reason(fails(), silent("somebody else's", true)), Some(UNKNOWN));
+        // Where another entry of the same configuration was seen to be asked, and it is somebody else who does not answer.
+        let seen = Ok(Answer::Refused(said(Admission::Webhook(webhooks::REQUEST.to_owned()))));
+        assert_eq!(reason_with(fails(), silent("somebody else's", true), &seen), None);
+        assert_eq!(reason_with(fails(), silent(webhooks::REGISTER, false), &seen), Some("NoAnswer"));
+        let forbidden = || Err(NoAnswer::Other(Failure::new(Reason::Forbidden, "no")));
+        assert_eq!(reason_with(fails(), forbidden(), &seen), Some(UNKNOWN));
         assert_eq!(reason(fails(), Err(NoAnswer::Other(Failure::new(Reason::Forbidden, "no")))), Some(UNKNOWN));
-        let missing = judged(&fails(), &Ok(None), &refused()).expect("what changes clusters is missing");
+        let missing = judged(&fails(), &Ok(None), &refused(), &seen).expect("what changes clusters is missing");
         assert_eq!(missing.reason, "ConfigurationMissing");
     }
 
@@ -304,13 +408,66 @@ mod tests {
         let strange = |wrong: &str| {
             let plan = configurations(&Trust::Bundle(wrong.to_owned()), FailurePolicy::Fail);
             let changes = plan.objects().find(|object| object.kind().starts_with("Mutating")).expect("it is planned");
-            judged(&judges(), &Ok(Some(changes.body().clone())), &refused())
+            judged(&judges(), &Ok(Some(changes.body().clone())), &refused(), &Ok(Answer::Admitted(Vec::new())))
         };
         assert_eq!(strange(&CERTIFICATE), None);
         for wrong in ["", &certificate()] {
             let problem = strange(wrong).expect("it trusts somebody else");
             assert_eq!(problem.reason, "NotTrusted");
             assert!(problem.message.contains("change.policy.kubectl-ocm.dev") && problem.message.contains(REPAIR));
+        }
+    }
+
+    /// What is wrong for a policy that judges these operations.
+    fn of_operations(judges: Found, requests: &Tried, operations: &[Operation]) -> Option<&'static str> {
+        let seen = Enforcement { ours: None, entries: of_entries(&judges, requests), hub: None };
+        seen.of(operations).map(|problem| problem.reason)
+    }
+
+    #[test]
+    fn an_entry_that_is_not_as_it_was_made_is_wrong_for_the_policies_whose_requests_it_brings() {
+        let seen = || Ok(Answer::Refused(said(Admission::Webhook(webhooks::REQUEST.to_owned()))));
+        let without = |entry: &str| {
+            let mut live = live(FailurePolicy::Fail);
+            live["webhooks"].as_array_mut().expect("entries").retain(|one| one["name"] != entry);
+            Ok(Some(live))
+        };
+        for operation in Operation::ALL {
+            let judges = Ok(Some(live(FailurePolicy::Fail)));
+            assert_eq!(of_operations(judges, &seen(), &[operation]), None, "{operation:?}");
+            assert!(!bringing(operation).is_empty());
+            for entry in bringing(operation) {
+                assert_eq!(of_operations(without(entry), &seen(), &[operation]), Some("NotAsked"), "{entry}");
+            }
+        }
+        for (entry, others) in [
+            (webhooks::APPROVE, [Operation::Create, Operation::Update]),
+            (webhooks::UPDATE, [Operation::Approve, Operation::Accept]),
+            (webhooks::WORK, [Operation::Update, Operation::Delete]),
+        ] {
+            assert_eq!(of_operations(without(entry), &seen(), &others), None, "{entry}");
+        }
+        let never = json!([{"name": "never", "expression": "false"}]);
+        let mut narrowed = live(FailurePolicy::Fail);
+        let entries = narrowed["webhooks"].as_array_mut().expect("entries").iter_mut();
+        entries.for_each(|one| one["matchConditions"] = never.clone());
+        let all = Enforcement { ours: None, entries: of_entries(&Ok(Some(narrowed)), &seen()), hub: None };
+        assert!(all.entries.len() == 8 && all.of_any().is_some());
+        assert_eq!(of_entries(&Err("forbidden".to_owned()), &seen()), [], "that is told of all");
+    }
+
+    #[test]
+    fn whoever_judges_certificate_requests_is_asked_where_one_was_seen_to_be_refused() {
+        let judges = || Ok(Some(live(FailurePolicy::Fail)));
+        let failure = || Failure::new(Reason::Forbidden, "no");
+        for (requests, expected) in [
+            (Ok(Answer::Refused(said(Admission::Webhook(webhooks::REQUEST.to_owned())))), None),
+            (Ok(Answer::Admitted(Vec::new())), Some("NotAsked")),
+            (Ok(Answer::Refused(said(Admission::Webhook("another".to_owned())))), Some(UNKNOWN)),
+            (Err(NoAnswer::Other(failure())), Some(UNKNOWN)),
+        ] {
+            assert_eq!(of_operations(judges(), &requests, &[Operation::Request]), expected, "{requests:?}");
+            assert_eq!(of_operations(judges(), &requests, &[Operation::Approve, Operation::Create]), None);
         }
     }
 

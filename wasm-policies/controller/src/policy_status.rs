@@ -139,8 +139,13 @@ fn tests_passed(state: &State) -> Said {
     }
 }
 
+/// What it is asked about.
+fn asked(state: &State) -> Vec<Operation> {
+    state.operations.iter().copied().filter(|operation| !state.left_out.contains(operation)).collect()
+}
+
 fn enforcing(state: &State, mode: &str, seen: &Enforcement) -> Said {
-    match &seen.ours {
+    match seen.of(&asked(state)) {
         // Whatever the hub does, this one refuses nothing.
         _ if mode == "Warn" => said(FALSE, "Mode", "mode Warn: who sent a request is warned, and nothing is refused"),
         _ if mode == "Audit" => said(FALSE, "Mode", "mode Audit: verdicts are recorded, and nothing is refused"),
@@ -154,7 +159,7 @@ fn enforcing(state: &State, mode: &str, seen: &Enforcement) -> Said {
 }
 
 fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
-    let refuses = !matches!(mode, "Warn" | "Audit");
+    let ours = seen.of(&asked(state)).filter(|_| !matches!(mode, "Warn" | "Audit"));
     match (&state.failed, state.with) {
         (None, _) => {}
         (Some(why), With::Policy) => {
@@ -171,7 +176,7 @@ fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
         (Some(why), With::Source(reason)) => return said(TRUE, reason, why),
         (Some(why), With::Fetching) => return said(UNKNOWN, FETCHING, why),
     }
-    let problems = || [seen.ours.as_ref().filter(|_| refuses), seen.hub.as_ref()].into_iter().flatten();
+    let problems = || [ours, seen.hub.as_ref()].into_iter().flatten();
     // What is known to be wrong is told before what nobody can tell, which may follow from it.
     match problems().find(|problem| problem.reason != enforcement::UNKNOWN).or_else(|| problems().next()) {
         Some(problem) if problem.reason == enforcement::UNKNOWN => said(UNKNOWN, problem.reason, &problem.message),
@@ -186,10 +191,12 @@ fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
 
 #[cfg(test)]
 mod tests {
+    use ocm_core::policy_engine::webhooks;
+
     use super::*;
     use crate::enforcement::Problem;
 
-    const ALL_WELL: Enforcement = Enforcement { ours: None, hub: None };
+    const ALL_WELL: Enforcement = Enforcement { ours: None, entries: Vec::new(), hub: None };
 
     fn state(sha256: Option<&str>, failed: Option<&str>) -> State {
         State {
@@ -323,20 +330,37 @@ mod tests {
     fn what_is_wrong_with_the_hub_is_told_where_it_matters() {
         let good = state(Some("a"), None);
         let problem = |reason| Some(Problem { reason, message: "m".to_owned() });
-        let missing = Enforcement { ours: problem("ConfigurationMissing"), hub: None };
+        let missing = Enforcement { ours: problem("ConfigurationMissing"), ..ALL_WELL };
         let of_both = |seen: &Enforcement, mode: &str| {
             let status = of(&good, mode, seen);
             words(&status)[1..].iter().map(|(status, reason)| format!("{status} {reason}")).collect::<Vec<_>>()
         };
         assert_eq!(of_both(&missing, "Enforce"), ["False ConfigurationMissing", "True ConfigurationMissing"]);
         assert_eq!(of_both(&missing, "Audit"), ["False Mode", "False AsWanted"]);
-        let unknown = Enforcement { ours: problem(enforcement::UNKNOWN), hub: None };
+        let unknown = Enforcement { ours: problem(enforcement::UNKNOWN), ..ALL_WELL };
         assert_eq!(of_both(&unknown, "Enforce"), ["Unknown CannotTell", "Unknown CannotTell"]);
-        let hub = Enforcement { ours: None, hub: problem("ConfigurationMissing") };
+        let hub = Enforcement { hub: problem("ConfigurationMissing"), ..ALL_WELL };
         assert_eq!(of_both(&hub, "Enforce"), ["True Answered", "True ConfigurationMissing"]);
         // Where the hub's own webhook does not answer, nobody gets to ours.
-        let both = Enforcement { ours: problem(enforcement::UNKNOWN), hub: problem("NoAnswer") };
+        let both = Enforcement { ours: problem(enforcement::UNKNOWN), hub: problem("NoAnswer"), ..ALL_WELL };
         assert_eq!(of_both(&both, "Enforce"), ["Unknown CannotTell", "True NoAnswer"]);
+    }
+
+    #[test]
+    fn an_entry_that_is_wrong_is_told_by_the_policies_that_are_asked_about_what_it_brings() {
+        let problem = Problem { reason: "NotAsked", message: "m".to_owned() };
+        let seen = |entry| Enforcement { entries: vec![(entry, problem.clone())], ..ALL_WELL };
+        let good = state(Some("a"), None);
+        let told = |state: &State, entry| {
+            let status = of(state, "Enforce", &seen(entry));
+            words(&status)[1..].iter().map(|(status, reason)| format!("{status} {reason}")).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&good, webhooks::REGISTER), ["False NotAsked", "True NotAsked"]);
+        assert_eq!(told(&good, webhooks::WORK), ["True Answered", "False AsWanted"]);
+        // What the administrator does not have it asked about is nothing that it misses.
+        let joins = State { left_out: vec![Operation::Create], ..good };
+        assert_eq!(told(&joins, webhooks::REGISTER), ["True Answered", "False AsWanted"]);
+        assert_eq!(told(&joins, webhooks::APPROVE), ["False NotAsked", "True NotAsked"]);
     }
 
     #[test]

@@ -146,9 +146,9 @@ impl<'a> Report<'a> {
 
     /// Tells once of each change of what is wrong.
     async fn alarm(&self, before: Option<&Enforcement>, now: &Enforcement, narrator: &dyn Narrator) {
-        self.parts.metrics.enforcing(now.ours.is_none(), now.hub.is_none());
+        self.parts.metrics.enforcing(now.of_any().is_none(), now.hub.is_none());
         let both = [
-            (before.and_then(|before| before.ours.as_ref()), now.ours.as_ref(), ["NotEnforcing", "Enforcing"]),
+            (before.and_then(Enforcement::of_any), now.of_any(), ["NotEnforcing", "Enforcing"]),
             (before.and_then(|before| before.hub.as_ref()), now.hub.as_ref(), ["HubWebhookMissing", "HubWebhookBack"]),
         ];
         for (before, now, [wrong, right]) in both {

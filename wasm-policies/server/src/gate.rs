@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_core::policy_engine;
-use ocm_policy_abi::{Decision, Operation, Request, Stage, Verdict};
+use ocm_policy_abi::{Cluster, Decision, Operation, Request, Stage, Verdict};
 use ocm_policy_engine::{Comparison, Deadline, Evaluated, Final, Policy, Slot, evaluate};
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Answer, PolicyError};
@@ -216,9 +216,14 @@ impl Gate {
     /// The answer to whoever tries who is asked; none: it is about something else. No policy is asked about it.
     fn probed(&self, asked: &Request<'_>, stage: Stage) -> Option<Reviewed> {
         let created = asked.resource.as_ref().is_some_and(|resource| resource.operation == "CREATE");
-        let cluster = asked.cluster.as_ref().filter(|cluster| created && cluster.name == policy_engine::PROBE)?;
+        let (cluster, csr) = (asked.cluster.as_ref(), asked.csr.as_ref());
+        let name = cluster.map(|cluster| &cluster.name).or_else(|| csr?.name.as_ref())?;
+        if !created || *name != policy_engine::PROBE {
+            return None;
+        }
         // Nothing is stored of what is only tried.
-        let of_others = asked.dry_run && cluster.annotations.get(policy_engine::PROBE_OF_OTHERS).is_some();
+        let annotated = |cluster: &Cluster<'_>| cluster.annotations.get(policy_engine::PROBE_OF_OTHERS).is_some();
+        let of_others = asked.dry_run && cluster.is_some_and(annotated);
         let (answer, code) = if stage == Stage::Mutating || of_others {
             (review::unchanged(&asked.id), 200)
         } else {

@@ -710,6 +710,28 @@ async fn whoever_installs_the_webhook_sees_that_it_is_asked() {
 }
 
 #[tokio::test]
+async fn whoever_tries_a_certificate_request_sees_that_the_webhook_is_asked_about_those() {
+    let parts = support::parts();
+    // A policy that cannot be loaded refuses every approval.
+    parts.policies.apply(&[unknown(Mode::Enforce)]).await;
+    let mut object = ocm_core::policy_engine::probe_of_requests().body().clone();
+    object["spec"]["username"] = "eva".into();
+    let mut asks: Value = serde_json::from_str(&review(ocm_core::policy_engine::PROBE)).unwrap();
+    let request = &mut asks["request"];
+    request["resource"] =
+        json!({"group": "certificates.k8s.io", "version": "v1", "resource": "certificatesigningrequests"});
+    request["kind"] = json!({"group": "certificates.k8s.io", "version": "v1", "kind": "CertificateSigningRequest"});
+    (request["object"], request["dryRun"]) = (object.clone(), true.into());
+    let said = refused_review(&parts, &asks.to_string()).unwrap();
+    assert_eq!(said, ocm_core::policy_engine::PROBE_SENTENCE);
+    // Whoever approves one of this name is judged.
+    let request = &mut asks["request"];
+    (request["operation"], request["subResource"], request["oldObject"]) = ("UPDATE".into(), "approval".into(), object);
+    request["object"]["status"] = json!({"conditions": [{"type": "Approved", "status": "True"}]});
+    assert_eq!(refused_review(&parts, &asks.to_string()).unwrap(), "policy names: the policy cannot be loaded");
+}
+
+#[tokio::test]
 async fn a_cluster_by_which_others_are_tried_passes_as_a_dry_run_alone_and_no_policy_is_asked() {
     let parts = support::parts();
     parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;

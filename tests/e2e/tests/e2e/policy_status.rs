@@ -10,7 +10,7 @@ use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_on
 use e2e_tests::webhook_support::{Webhook, policy};
 use e2e_tests::{SOON, until, until_within};
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
-use ocm_core::policy_engine::FailurePolicy;
+use ocm_core::policy_engine::{FailurePolicy, webhooks};
 use serde_json::{Value, json};
 
 /// A policy that nothing is wrong with.
@@ -106,19 +106,62 @@ fn enforcing_is_what_the_api_server_was_seen_to_do() {
     becomes(&hub, GOOD, ["True Loaded", "False NoAnswer", "True NoAnswer"]);
 }
 
+/// Changes a configuration by a JSON patch.
+fn patched(hub: &Hub, kind: &str, name: &str, patch: &Value) {
+    let patch = format!("--patch={patch}");
+    hub.cluster.kubectl(&["patch", kind, name, "--type=json", &patch]).expect("it is changed");
+}
+
+/// What becomes of an entry of a webhook configuration.
+type Change<'c> = &'c dyn Fn(&mut Value);
+
+#[test]
+fn a_policy_is_enforced_where_the_entries_are_whole_that_bring_what_it_judges() {
+    let (hub, _webhook, _own) = installed("policy-status-entries");
+    let writes = "agent-self-edit";
+    policy(&hub.cluster, writes, json!({"module": {"builtin": writes}}));
+    let controller = Controller::start(&hub);
+    let (well, wrong) = (["True Answered", "False AsWanted"], ["False NotAsked", "True NotAsked"]);
+    let are = |[good, written]: [[&str; 2]; 2]| {
+        becomes(&hub, GOOD, ["True Loaded", good[0], good[1]]);
+        becomes(&hub, writes, ["True Loaded", written[0], written[1]]);
+    };
+    are([well, well]);
+    let ours = ["validatingwebhookconfiguration", "ocm-policy-webhook"];
+    let before = e2e_tests::object(&hub.cluster, &ours)["webhooks"].clone();
+    // An entry, what becomes of it, and of which of both policies it is.
+    let never = json!({"name": "never", "expression": "false"});
+    let selector = json!({"matchLabels": {"no": "such"}});
+    let faults: [(&str, Change<'_>, bool); 5] = [
+        (webhooks::APPROVE, &|entry| entry["matchConditions"] = json!([never]), true),
+        (webhooks::REQUEST, &|entry| entry["objectSelector"] = selector.clone(), true),
+        (webhooks::UPDATE, &|entry| entry["clientConfig"]["url"] = "https://127.0.0.1:1/v1/validate".into(), false),
+        (webhooks::SELF_EDIT, &|entry| entry["rules"][0]["resources"] = json!(["managedclustersets"]), false),
+        (webhooks::WORK, &|entry| entry["name"] = "another.policy.kubectl-ocm.dev".into(), false),
+    ];
+    for (entry, change, is_of_requests) in faults {
+        let mut changed = before.clone();
+        let all = changed.as_array_mut().expect("entries");
+        change(all.iter_mut().find(|one| one["name"] == entry).expect("the entry"));
+        patched(&hub, ours[0], ours[1], &json!([{"op": "replace", "path": "/webhooks", "value": changed}]));
+        are(if is_of_requests { [wrong, well] } else { [well, wrong] });
+        assert!(controller.get("/metrics").contains("ocm_policy_enforcing 0"), "{entry}");
+        patched(&hub, ours[0], ours[1], &json!([{"op": "replace", "path": "/webhooks", "value": before}]));
+        are([well, well]);
+    }
+    // What was tried is not there.
+    let all = hub.cluster.kubectl(&["get", "csr", "--output=name"]).expect("they are listed");
+    assert_eq!(all.trim(), "");
+}
+
 #[test]
 fn where_the_hubs_own_webhooks_are_not_asked_or_do_not_answer_it_is_told() {
     let (hub, webhook, mut own) = installed("policy-status-hub");
     let controller = Controller::start(&hub);
     becomes(&hub, GOOD, ["True Loaded", "True Answered", "False AsWanted"]);
-    let told = |expected: &str| {
-        let said = || object(&hub, GOOD)["status"].to_string();
-        until_within(SOON, expected, said, || condition(&hub, GOOD, "Degraded") == expected);
-    };
-    let patch = |kind: &str, name: &str, change: Value| {
-        let patch = format!("--patch={}", json!([change]));
-        hub.cluster.kubectl(&["patch", kind, name, "--type=json", &patch]).expect("it is changed");
-    };
+    // Ours is asked all the same: of certificate requests nobody else is.
+    let told = |expected: &str| becomes(&hub, GOOD, ["True Loaded", "True Answered", expected]);
+    let patch = |kind: &str, name: &str, change: Value| patched(&hub, kind, name, &json!([change]));
     let foreign = rcgen::generate_simple_self_signed(vec!["foreign".to_owned()]).expect("a certificate").cert.pem();
     let foreign = base64::engine::general_purpose::STANDARD.encode(foreign);
     let entry =
@@ -147,6 +190,7 @@ fn where_the_hubs_own_webhooks_are_not_asked_or_do_not_answer_it_is_told() {
         assert!(controller.get("/metrics").contains("ocm_policy_hub_webhooks_present 1"), "{reason}");
     }
     assert_eq!((events(&hub, "HubWebhookMissing"), events(&hub, "HubWebhookBack")), (count, count));
+    assert_eq!((events(&hub, "NotEnforcing"), events(&hub, "Enforcing")), (0, 0));
     own.kill();
     told("True NoAnswer");
     for (kind, name) in [(validates, MANAGED_CLUSTER_VALIDATOR), (mutates, MANAGED_CLUSTER_MUTATOR)] {
@@ -298,5 +342,5 @@ fn without_any_rule_for_it_it_says_what_it_cannot_tell() {
         assert_eq!(controller.terminate(), Some(0), "{rule}");
         tried += 1;
     }
-    assert_eq!(tried, 3);
+    assert_eq!(tried, 4);
 }

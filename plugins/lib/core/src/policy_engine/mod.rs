@@ -28,7 +28,10 @@ pub use certificates::{
 };
 pub use emergency::{EMERGENCY, Mark};
 pub use engine::{Engine, Options, OptionsError, REPLICAS, Running, outline, plan, serving_secret};
-pub use in_force::{PROBE, PROBE_CODE, PROBE_OF_OTHERS, PROBE_SENTENCE, is_answer, probe, probe_of_others};
+pub use in_force::{
+    PROBE, PROBE_CODE, PROBE_OF_OTHERS, PROBE_SENTENCE, is_answer, is_answer_by, probe, probe_of_others,
+    probe_of_requests,
+};
 pub use names::{
     AUTHORITY_SECRET, CERTIFICATES, CONTROLLER, DECIDING_PODS, ISSUED_SECRET, NAMESPACE, PODS, PULL_SECRET,
     SERVING_SECRET, WEBHOOK,

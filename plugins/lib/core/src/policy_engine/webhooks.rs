@@ -39,14 +39,26 @@ use crate::plan::{Plan, Stage};
 pub const FIRST_MINOR: u32 = 30;
 /// The entry that judges managed clusters that are created.
 pub const REGISTER: &str = "register.policy.kubectl-ocm.dev";
+/// The entry that judges acceptances of managed clusters.
+pub const ACCEPT: &str = "accept.policy.kubectl-ocm.dev";
+/// The entry that judges what agents change of their own clusters.
+pub const SELF_EDIT: &str = "self-edit.policy.kubectl-ocm.dev";
+/// The entry that judges what others change of managed clusters.
+pub const UPDATE: &str = "update.policy.kubectl-ocm.dev";
+/// The entry that judges deletions of managed clusters.
+pub const DELETE: &str = "delete.policy.kubectl-ocm.dev";
+/// The entry that judges certificate requests that are created.
+pub const REQUEST: &str = "request.policy.kubectl-ocm.dev";
 /// The entry that judges approvals of certificate requests.
-const APPROVE: &str = "approve.policy.kubectl-ocm.dev";
+pub const APPROVE: &str = "approve.policy.kubectl-ocm.dev";
+/// The entry that judges what agents write of ManifestWorks.
+pub const WORK: &str = "work.policy.kubectl-ocm.dev";
 
 const CLUSTERS: (&str, &str) = ("cluster.open-cluster-management.io", "managedclusters");
 const REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
 const APPROVALS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests/approval");
 const WORKS: (&str, &str) = ("work.open-cluster-management.io", "manifestworks");
-const UPDATE: &[&str] = &["UPDATE"];
+const UPDATES: &[&str] = &["UPDATE"];
 
 /// What becomes of registrations while nobody answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,17 +107,31 @@ pub fn open(live: &Value) -> Vec<&'static str> {
 /// Whether a live configuration has all approvals of certificates of clusters wait for an answer: its entry is about what this
 /// release has it be about, and lets nothing pass.
 pub fn approvals_wait(live: &Value) -> bool {
-    let planned = entries().into_iter().find(|entry| entry.name == APPROVE);
-    let Some(planned) = planned.map(|entry| entry.object(&Trust::Injected, "", FailurePolicy::Fail)) else {
-        return false;
+    let Some(planned) = entries().into_iter().find(|entry| entry.name == APPROVE) else { return false };
+    named(live, APPROVE).is_some_and(|live| planned.is_about_the_same(live) && live["failurePolicy"] == "Fail")
+}
+
+/// The entries of a live configuration that are missing, are not about what this release has them be about, or ask somebody else
+/// than [`REGISTER`] does. What they let pass while nobody answers is for [`open`], whom they trust for [`strangers`].
+pub fn altered(live: &Value) -> Vec<&'static str> {
+    let asked = |entry: &Value| {
+        let mut client = entry["clientConfig"].clone();
+        if let Some(members) = client.as_object_mut() {
+            members.remove("caBundle");
+        }
+        client
     };
-    let is_whole = |entry: &Value| {
-        let is_same = |member: &str| entry[member] == planned[member];
-        let selects_all = |member: &str| entry[member].as_object().is_none_or(Map::is_empty);
-        ["failurePolicy", "matchConditions", "rules"].into_iter().all(is_same)
-            && ["namespaceSelector", "objectSelector"].into_iter().all(selects_all)
+    let register = named(live, REGISTER).map(asked);
+    let is_whole = |planned: &Entry| {
+        let live = named(live, planned.name);
+        live.is_some_and(|live| planned.is_about_the_same(live) && Some(asked(live)) == register)
     };
-    live["webhooks"].as_array().into_iter().flatten().any(|entry| entry["name"] == APPROVE && is_whole(entry))
+    entries().iter().filter(|planned| !is_whole(planned)).map(|planned| planned.name).collect()
+}
+
+/// The entry of this name of a live configuration.
+fn named<'a>(live: &'a Value, name: &str) -> Option<&'a Value> {
+    live["webhooks"].as_array().into_iter().flatten().find(|entry| entry["name"] == name)
 }
 
 /// What each entry of ours of a live configuration has the API server trust, as PEM; empty: nothing of its own.
@@ -186,6 +212,15 @@ struct Entry {
 }
 
 impl Entry {
+    /// Whether the API server asks by a live entry about what it asks about by this one.
+    fn is_about_the_same(&self, live: &Value) -> bool {
+        let planned = self.object(&Trust::Injected, "", FailurePolicy::Fail);
+        let is_same = |member: &str| live[member] == planned[member];
+        let selects_all = |member: &str| live[member].as_object().is_none_or(Map::is_empty);
+        ["matchConditions", "matchPolicy", "rules"].into_iter().all(is_same)
+            && ["namespaceSelector", "objectSelector"].into_iter().all(selects_all)
+    }
+
     fn object(&self, trust: &Trust, path: &str, failure: FailurePolicy) -> Value {
         let fails = self.waits && failure == FailurePolicy::Fail;
         let conditions =
@@ -225,20 +260,20 @@ fn entries() -> Vec<Entry> {
     let cluster = |name, operations, waits, conditions| Entry { name, about: CLUSTERS, operations, conditions, waits };
     vec![
         cluster(REGISTER, &["CREATE"], true, Vec::new()),
-        cluster("accept.policy.kubectl-ocm.dev", UPDATE, true, acceptance()),
-        cluster("self-edit.policy.kubectl-ocm.dev", UPDATE, true, agents),
-        cluster("update.policy.kubectl-ocm.dev", UPDATE, false, others_update()),
-        cluster("delete.policy.kubectl-ocm.dev", &["DELETE"], false, vec![("not-the-hubs", not_the_hubs())]),
+        cluster(ACCEPT, UPDATES, true, acceptance()),
+        cluster(SELF_EDIT, UPDATES, true, agents),
+        cluster(UPDATE, UPDATES, false, others_update()),
+        cluster(DELETE, &["DELETE"], false, vec![("not-the-hubs", not_the_hubs())]),
         Entry {
-            name: "request.policy.kubectl-ocm.dev",
+            name: REQUEST,
             about: REQUESTS,
             operations: &["CREATE"],
             conditions: of_requests(&["object"]),
             waits: false,
         },
-        Entry { name: APPROVE, about: APPROVALS, operations: &["UPDATE"], conditions: approval, waits: true },
+        Entry { name: APPROVE, about: APPROVALS, operations: UPDATES, conditions: approval, waits: true },
         Entry {
-            name: "work.policy.kubectl-ocm.dev",
+            name: WORK,
             about: WORKS,
             operations: &["CREATE", "UPDATE"],
             conditions: vec![("by-an-agent", identities::is_agent("request.userInfo"))],
@@ -253,8 +288,8 @@ fn changes_made() -> [Entry; 3] {
     let change = |name, operations, conditions| Entry { name, about: CLUSTERS, operations, conditions, waits: false };
     [
         change("change.policy.kubectl-ocm.dev", &["CREATE"], Vec::new()),
-        change("change-accepted.policy.kubectl-ocm.dev", UPDATE, acceptance()),
-        change("change-updated.policy.kubectl-ocm.dev", UPDATE, others_update()),
+        change("change-accepted.policy.kubectl-ocm.dev", UPDATES, acceptance()),
+        change("change-updated.policy.kubectl-ocm.dev", UPDATES, others_update()),
     ]
 }
 
@@ -426,6 +461,42 @@ mod tests {
         let new = ["change-accepted", "change-updated"].map(|name| format!("{name}.policy.kubectl-ocm.dev"));
         assert_eq!(lacking(planned, &former), new);
         assert_eq!(bundles(planned).len(), 3);
+    }
+
+    #[test]
+    fn an_entry_that_is_missing_narrowed_or_asks_somebody_else_is_named() {
+        let judges = || live("b").remove(1);
+        assert_eq!(altered(&judges()), Vec::<&str>::new());
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut live = judges();
+            let entries = live["webhooks"].as_array_mut().unwrap();
+            change(entries.iter_mut().find(|entry| entry["name"] == SELF_EDIT).unwrap());
+            altered(&live)
+        };
+        let narrowed = json!({"name": "never", "expression": "false"});
+        let changes: [&dyn Fn(&mut Value); 8] = [
+            &|entry| entry["name"] = "another.example.com".into(),
+            &|entry| entry["rules"][0]["resources"] = json!(["managedclustersets"]),
+            &|entry| entry["rules"] = json!([]),
+            &|entry| entry["matchConditions"].as_array_mut().unwrap().push(narrowed.clone()),
+            &|entry| entry["matchPolicy"] = "Exact".into(),
+            &|entry| entry["objectSelector"] = json!({"matchLabels": {"a": "b"}}),
+            &|entry| entry["clientConfig"]["service"]["name"] = "somebody-else".into(),
+            &|entry| entry["clientConfig"] = json!({"url": "https://example.com/v1/validate"}),
+        ];
+        for (index, change) in changes.into_iter().enumerate() {
+            assert_eq!(changed(change), [SELF_EDIT], "{index}");
+        }
+        // As the API server fills it in, and what others look at.
+        let same: [&dyn Fn(&mut Value); 4] = [
+            &|entry| entry["objectSelector"] = json!({}),
+            &|entry| entry["timeoutSeconds"] = 7.into(),
+            &|entry| entry["failurePolicy"] = "Ignore".into(),
+            &|entry| entry["clientConfig"]["caBundle"] = "b3RoZXI=".into(),
+        ];
+        for (index, change) in same.into_iter().enumerate() {
+            assert_eq!(changed(change), Vec::<&str>::new(), "{index}");
+        }
     }
 
     #[test]
