@@ -12,11 +12,13 @@ use ocm_api::policy::{CandidateStatus, HubPolicyStatus, PolicyDecisions, PolicyO
 use ocm_policy_abi::Operation;
 use ocm_policy_server::{CandidateState, Decisions, State, With};
 
-use crate::enforcement::{self, Enforcement};
+use crate::enforcement::{self, Enforcement, Problem};
 use crate::status::sentence;
 
 /// The reason while a module is on its way to the hub.
 const FETCHING: &str = "Fetching";
+/// The reason while evidence cannot be told.
+const EVIDENCE_UNREAD: &str = "EvidenceUnread";
 /// The reason while test cases fail.
 const TESTS_FAILED: &str = "TestsFailed";
 /// How many digits of a digest tell modules apart at a glance.
@@ -158,8 +160,19 @@ fn enforcing(state: &State, mode: &str, seen: &Enforcement) -> Said {
     }
 }
 
+/// That it asks for what cannot be told.
+fn unread(state: &State) -> Option<Problem> {
+    let message = format!(
+        "it answers with errors until it is told what it asks for: let webhook and controller list and watch that, and have the \
+         hub serve it: {}",
+        state.unread.join("; ")
+    );
+    (!state.unread.is_empty()).then_some(Problem { reason: EVIDENCE_UNREAD, message })
+}
+
 fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
     let ours = seen.of(&asked(state)).filter(|_| !matches!(mode, "Warn" | "Audit"));
+    let unread = unread(state);
     match (&state.failed, state.with) {
         (None, _) => {}
         (Some(why), With::Policy) => {
@@ -176,7 +189,7 @@ fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
         (Some(why), With::Source(reason)) => return said(TRUE, reason, why),
         (Some(why), With::Fetching) => return said(UNKNOWN, FETCHING, why),
     }
-    let problems = || [ours, seen.hub.as_ref()].into_iter().flatten();
+    let problems = || [ours, unread.as_ref(), seen.hub.as_ref()].into_iter().flatten();
     // What is known to be wrong is told before what nobody can tell, which may follow from it.
     match problems().find(|problem| problem.reason != enforcement::UNKNOWN).or_else(|| problems().next()) {
         Some(problem) if problem.reason == enforcement::UNKNOWN => said(UNKNOWN, problem.reason, &problem.message),
@@ -194,7 +207,6 @@ mod tests {
     use ocm_core::policy_engine::webhooks;
 
     use super::*;
-    use crate::enforcement::Problem;
 
     const ALL_WELL: Enforcement = Enforcement { ours: None, entries: Vec::new(), hub: None };
 
@@ -208,6 +220,7 @@ mod tests {
             failed: failed.map(str::to_owned),
             in_short: None,
             with: With::Policy,
+            unread: Vec::new(),
             has_tests: false,
             candidate: None,
         }
@@ -344,6 +357,28 @@ mod tests {
         // Where the hub's own webhook does not answer, nobody gets to ours.
         let both = Enforcement { ours: problem(enforcement::UNKNOWN), hub: problem("NoAnswer"), ..ALL_WELL };
         assert_eq!(of_both(&both, "Enforce"), ["Unknown CannotTell", "True NoAnswer"]);
+    }
+
+    #[test]
+    fn evidence_that_cannot_be_told_is_told_whatever_the_mode_is() {
+        let unread = vec!["inventory (map): permission denied".to_owned(), "csrs (csrs): no".to_owned()];
+        let asks = State { unread, ..state(Some("a"), None) };
+        let told = |mode: &str, seen: &Enforcement| {
+            let status = of(&asks, mode, seen);
+            let degraded = find(&status.conditions, DEGRADED).expect("it is said").clone();
+            (format!("{} {}", words(&status)[1].0, degraded.reason), degraded.message)
+        };
+        let (word, message) = told("Enforce", &ALL_WELL);
+        assert_eq!(word, "True EvidenceUnread", "an error refuses, too");
+        assert!(message.contains("list and watch") && message.contains("permission denied; csrs"), "{message}");
+        assert_eq!(told("Audit", &ALL_WELL).0, "False EvidenceUnread");
+        let problem = |reason| Some(Problem { reason, message: "m".to_owned() });
+        let hub = Enforcement { hub: problem("NoAnswer"), ..ALL_WELL };
+        assert_eq!(told("Enforce", &hub).0, "True EvidenceUnread");
+        let ours = Enforcement { ours: problem("ConfigurationMissing"), ..ALL_WELL };
+        assert_eq!(told("Enforce", &ours).0, "False ConfigurationMissing", "nobody asks it");
+        let unknown = Enforcement { ours: problem(enforcement::UNKNOWN), ..ALL_WELL };
+        assert_eq!(told("Enforce", &unknown).0, "Unknown EvidenceUnread");
     }
 
     #[test]

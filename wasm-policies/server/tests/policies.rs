@@ -692,6 +692,13 @@ async fn evidence_that_nobody_reads_is_an_error_and_counts_as_one() {
     // Held: whoever only asks may ask.
     parts.policies.apply(&[asks(OnError::Hold)]).await;
     assert_eq!(refused(&parts, "prod-1"), None);
+    // Whoever has to see to it is told, with the reason.
+    parts.policies.apply(&[asks(OnError::Hold), names("names", "*")]).await;
+    let states = parts.policies.states();
+    let quota = &states["quota"];
+    assert!(quota.failed.is_none() && !quota.unread.is_empty(), "{quota:?}");
+    assert!(quota.unread.iter().all(|why| why.contains("connection")), "{quota:?}");
+    assert_eq!(states["names"].unread, Vec::<String>::new(), "it asks for nothing");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use e2e_tests::accept_support::{Hub, Who, managed_cluster};
 use e2e_tests::controller_support::{Controller, hub};
 use e2e_tests::refusals::{Answer, CLUSTERS, Call, Sender};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
-use e2e_tests::webhook_support::{Webhook, policy};
+use e2e_tests::webhook_support::{Webhook, add_ons, policy};
 use e2e_tests::{SOON, until, until_within};
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::policy_engine::{FailurePolicy, webhooks};
@@ -152,6 +152,52 @@ fn a_policy_is_enforced_where_the_entries_are_whole_that_bring_what_it_judges() 
     // What was tried is not there.
     let all = hub.cluster.kubectl(&["get", "csr", "--output=name"]).expect("they are listed");
     assert_eq!(all.trim(), "");
+}
+
+#[test]
+fn evidence_that_cannot_be_read_is_told_by_its_policy_and_keeps_no_server_from_being_ready() {
+    let (hub, webhook, _own) = installed("policy-status-evidence");
+    let kubectl = |words: &[&str]| hub.cluster.kubectl(words).expect("kubectl does it");
+    // A kind that the hub does not serve, and a ConfigMap that nobody may read.
+    let addons = "managedclusteraddons.addon.open-cluster-management.io";
+    kubectl(&["delete", "crd", addons]);
+    policy(&hub.cluster, "inventory", json!({"module": {"builtin": "inventory"}, "onError": "Hold"}));
+    let controller = Controller::start(&hub);
+    let (well, unread) =
+        (["True Loaded", "True Answered", "False AsWanted"], ["True Loaded", "True Answered", "True EvidenceUnread"]);
+    let message = |name: &str| {
+        let conditions = object(&hub, name)["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let degraded = conditions.into_iter().find(|one| one["type"] == "Degraded").unwrap_or_default();
+        degraded["message"].as_str().unwrap_or_default().to_owned()
+    };
+    for (name, parts) in
+        [(GOOD, ["managedclusteraddons", "does not serve"]), ("inventory", ["cluster-inventory", "permission denied"])]
+    {
+        becomes(&hub, name, unread);
+        let message = message(name);
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    }
+    becomes(&hub, "name-claim", well);
+    // A webhook that starts is ready, and says so beside.
+    let webhook = webhook.restart(&hub.cluster);
+    webhook.configure_and_wait(&hub.cluster);
+    for ready in [webhook.get("/readyz"), controller.get("/readyz")] {
+        assert!(ready.starts_with("HTTP/1.1 200") && ready.contains("evidence: "), "{ready}");
+        assert!(ready.contains("managedclusteraddons") && ready.contains("permission denied"), "{ready}");
+    }
+    // Nobody is let in by what nobody knows, and nobody else is kept out: it holds, so whoever registers may.
+    let bootstrap = Sender::new(hub.client(Who::Bootstrap));
+    let register = Call::create(CLUSTERS, json!(managed_cluster("c1")));
+    assert_eq!(Answer::of("a cluster", hub.wait(bootstrap.send(&register, true))), Answer::Passed);
+
+    add_ons(&hub.cluster);
+    let role = ["--verb=get,list,watch", "--resource=configmaps", "--namespace=open-cluster-management"];
+    kubectl(&[&["create", "role", "inventory"], &role[..]].concat());
+    let users = ["--role=inventory", "--user=controller", "--user=webhook", "--namespace=open-cluster-management"];
+    kubectl(&[&["create", "rolebinding", "inventory"], &users[..]].concat());
+    for name in [GOOD, "inventory"] {
+        becomes(&hub, name, well);
+    }
 }
 
 #[test]

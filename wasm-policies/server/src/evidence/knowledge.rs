@@ -104,6 +104,16 @@ impl Knowledge {
         stores.iter().filter_map(|(key, followed)| Some(format!("{key}: {}", followed.store.lost()?))).collect()
     }
 
+    /// What of these queries cannot be told, each with the reason: who asks for it gets an error.
+    pub(crate) fn unread(&self, queries: &[Query]) -> Vec<String> {
+        let why = |source: &EvidenceSource| self.find(source)?.unread(OLDEST);
+        let of = |query: &Query| {
+            let (source, why) = guard::with(&query.source).find_map(|source| Some((key(&source), why(&source)?)))?;
+            Some(format!("{} ({source}): {why}", query.name))
+        };
+        queries.iter().filter_map(of).collect()
+    }
+
     /// What the hub does not serve, which counts as that there is none of it.
     pub(crate) fn unserved(&self) -> Vec<String> {
         let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);

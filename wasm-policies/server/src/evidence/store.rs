@@ -114,6 +114,13 @@ impl Store {
         self.state().lost.clone()
     }
 
+    /// Why nothing of it can be told; none: it can, or it is still being read for the first time.
+    pub(super) fn unread(&self, oldest: Duration) -> Option<String> {
+        let state = self.state();
+        let is_told = state.confirmed.is_some_and(|confirmed| confirmed.elapsed() <= oldest);
+        if is_told { None } else { state.lost.clone() }
+    }
+
     /// Whether the hub serves no such objects, which counts as that there are none.
     pub(super) fn is_unserved(&self) -> bool {
         self.state().unserved
@@ -645,6 +652,24 @@ mod tests {
         assert!(why.contains("nobody answers"), "{why}");
         store.take(Change::Confirmed);
         assert!(names(&store, &request, short).is_ok());
+    }
+
+    #[test]
+    fn what_was_never_read_is_told_with_the_reason_and_what_is_lost_when_it_is_evidence_no_more() {
+        let store = Store::new(EvidenceSource::Clusters);
+        assert_eq!(store.unread(OLDEST), None, "it is being read");
+        store.take(Change::Lost("permission denied".to_owned()));
+        store.take(Change::Begun);
+        assert_eq!(store.unread(OLDEST).as_deref(), Some("permission denied"));
+        list(&store, &[cluster("c1", "1")]);
+        assert_eq!(store.unread(OLDEST), None);
+        store.take(Change::Lost("nobody answers".to_owned()));
+        assert_eq!(store.unread(OLDEST), None, "for a while what was read stands");
+        let short = Duration::from_millis(20);
+        std::thread::sleep(short * 2);
+        assert_eq!(store.unread(short).as_deref(), Some("nobody answers"));
+        store.take(Change::Confirmed);
+        assert_eq!(store.unread(OLDEST), None);
     }
 
     #[test]

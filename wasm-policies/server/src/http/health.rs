@@ -42,8 +42,8 @@ impl Health {
         self.answers.store(true, Ordering::Relaxed);
     }
 
-    /// What keeps it from being ready. A policy that cannot be loaded does not: it answers with its error, and another
-    /// server would do the same.
+    /// What keeps it from being ready. A policy that cannot be loaded does not, nor does evidence that cannot be read or never was:
+    /// such a policy answers with its error, and another server would do the same; those beside it have to go on.
     pub fn not_ready(&self) -> Vec<String> {
         let mut missing = Vec::new();
         if !self.policies.is_complete() {

@@ -231,10 +231,15 @@ impl Policies {
     pub fn states(&self) -> BTreeMap<String, State> {
         let mut states: BTreeMap<String, State> =
             self.places().iter().map(|(name, place)| (name.clone(), place.state.clone())).collect();
-        let compared = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
-        for (name, compared) in compared.iter() {
+        for (name, compared) in self.compared.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             if let Some(state) = states.get_mut(name).and_then(|state| state.candidate.as_mut()) {
                 compared.tell(state);
+            }
+        }
+        let slots = self.registry.slots();
+        for (name, state) in &mut states {
+            if let Some(Ok(policy)) = slots.get(name).map(|slot| slot.active.as_ref()) {
+                state.unread = self.knowledge.unread(&policy.manifest().evidence);
             }
         }
         states

@@ -23,6 +23,8 @@ pub struct State {
     pub in_short: Option<String>,
     /// What that lies with.
     pub with: With,
+    /// The evidence that it asks for and that cannot be told, each with the reason: it answers with errors meanwhile.
+    pub unread: Vec<String>,
     /// Whether the version that is wanted has test cases.
     pub has_tests: bool,
     /// What became of the candidate; none: none is wanted.
@@ -84,6 +86,7 @@ impl State {
             failed: None,
             in_short: None,
             with: With::Policy,
+            unread: Vec::new(),
             has_tests,
             candidate: None,
         }

@@ -58,8 +58,8 @@ pub(super) const CHECKS: &[Check] = &[
         rule: Rule::Hub(policies_in_force),
         page: Page {
             means: "A HubPolicy is not loaded, or degraded. What a policy that is not loaded judges is refused.",
-            happens: "Its module cannot be fetched or verified, its settings are refused, its test cases fail, or the API server \
-                      does not ask the webhook.",
+            happens: "Its module cannot be fetched or verified, its settings are refused, its test cases fail, what it asks for of \
+                      the hub cannot be read, the API server does not ask the webhook, or the hub's own webhooks do not answer.",
             mend: "`kubectl ocm policy describe NAME` says which; put it right and apply it again. Where the API server does not ask \
                    the webhook, `kubectl ocm troubleshoot --context HUB --fix=OCM8103` applies the webhook configurations as an \
                    installation makes them; where nobody answers there, see OCM8101.",
