@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
@@ -182,9 +182,9 @@ fn written(hub: &Hub) -> Api<DynamicObject> {
     Api::all_with(hub.admin.clone(), &ApiResource::erase::<Registration>(&()))
 }
 
-/// How often the controller has approved each request, and accepted each cluster, of an audited hub.
-pub fn let_in(hub: &Hub) -> [BTreeMap<String, usize>; 2] {
-    let answers = hub.cluster.answers_to("controller").unwrap();
+/// How often controllers of these users have approved each request, and accepted each cluster, of an audited hub.
+pub fn let_in(hub: &Hub, users: &[&str]) -> [BTreeMap<String, usize>; 2] {
+    let answers: Vec<_> = users.iter().flat_map(|user| hub.cluster.answers_to(user).unwrap()).collect();
     [("update", "certificatesigningrequests/approval"), ("patch", "managedclusters")].map(|(verb, resource)| {
         let mut times = BTreeMap::new();
         for one in answers.iter().filter(|one| (&*one.verb, &*one.resource, one.code) == (verb, resource, 200)) {
@@ -194,54 +194,131 @@ pub fn let_in(hub: &Hub) -> [BTreeMap<String, usize>; 2] {
     })
 }
 
-/// What becomes of the rest when a write has failed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Failing {
-    /// Nothing passes.
-    ForGood,
-    /// Everything passes.
-    Once,
+/// Which request is the one that fails.
+enum Which {
+    /// The last of so many writes. Those of leases and events count for nothing, nor do dry runs and questions who
+    /// asks.
+    Write(usize),
+    /// One whose first line holds this.
+    Naming(String),
 }
 
-/// A proxy between the controller and a hub that fails with the n-th write: the hub has done it, and the controller does
-/// not hear so. Writes of leases and events count for nothing, nor do dry runs and questions who asks.
+/// What becomes of that request, and of the rest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failing {
+    /// The hub has done it, and nothing passes any more.
+    ForGood,
+    /// The hub has done it, and everything after it passes.
+    Once,
+    /// Nothing passes in either direction, it included, until all of it is let pass.
+    Meanwhile,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Well,
+    Failed,
+    Healed,
+}
+
+/// What is to fail, and whether it has.
+struct Fault {
+    which: Mutex<Which>,
+    how: Failing,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Fault {
+    fn has_failed(&self) -> bool {
+        *self.state.lock().unwrap() != State::Well
+    }
+
+    fn becomes(&self, state: State) {
+        *self.state.lock().unwrap() = state;
+        self.changed.notify_all();
+    }
+
+    /// Waits while everything is held.
+    fn wait(&self) {
+        if self.how == Failing::Meanwhile {
+            let state = self.state.lock().unwrap();
+            drop(self.changed.wait_while(state, |state| *state == State::Failed).unwrap());
+        }
+    }
+
+    /// Whether the request with this first line is the one that fails.
+    fn is_about(&self, line: &str) -> bool {
+        match &mut *self.which.lock().unwrap() {
+            Which::Naming(words) => line.contains(words.as_str()),
+            Which::Write(left) => {
+                let counts =
+                    !["/leases", "/events", "/selfsubjectreviews", "dryRun=All"].iter().any(|kind| line.contains(kind));
+                let is_write = ["POST ", "PUT ", "PATCH ", "DELETE "].iter().any(|verb| line.starts_with(verb));
+                *left = left.saturating_sub(usize::from(counts && is_write));
+                counts && is_write && *left == 0
+            }
+        }
+    }
+}
+
+/// A proxy between the controller and a hub that fails with one request: the hub has done it, and the controller does not hear so,
+/// or it is on its way while the controller is cut off.
 pub struct FailingProxy {
     kubectl: Child,
     /// The kubeconfig with which to go through it.
     pub kubeconfig: PathBuf,
-    failed: Arc<Mutex<bool>>,
+    fault: Arc<Fault>,
 }
 
 impl FailingProxy {
-    /// Starts it, with the rights of a kubeconfig. When it has failed, nothing passes any more.
+    /// Starts it, with the rights of a kubeconfig. When the n-th write has failed, nothing passes any more.
     pub fn start(hub: &Cluster, as_user: &Path, writes: usize) -> Self {
-        Self::failing(hub, as_user, writes, Failing::ForGood)
+        Self::failing(hub, as_user, Which::Write(writes), Failing::ForGood)
     }
 
     /// The same, but it answers that one write with a time-out, and everything after it passes.
     pub fn timing_out(hub: &Cluster, as_user: &Path, writes: usize) -> Self {
-        Self::failing(hub, as_user, writes, Failing::Once)
+        Self::failing(hub, as_user, Which::Write(writes), Failing::Once)
     }
 
-    fn failing(hub: &Cluster, as_user: &Path, writes: usize, how: Failing) -> Self {
+    /// The same with a request whose first line holds these words.
+    pub fn timing_out_at(hub: &Cluster, as_user: &Path, words: &str) -> Self {
+        Self::failing(hub, as_user, Which::Naming(words.to_owned()), Failing::Once)
+    }
+
+    /// From a request on whose first line holds these words, that one included, nothing passes until it heals: as where a network
+    /// falls apart, and what was on its way arrives later.
+    pub fn holding(hub: &Cluster, as_user: &Path, words: &str) -> Self {
+        Self::failing(hub, as_user, Which::Naming(words.to_owned()), Failing::Meanwhile)
+    }
+
+    fn failing(hub: &Cluster, as_user: &Path, which: Which, how: Failing) -> Self {
         let (kubectl, behind) = kubectl_proxy(hub, as_user);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let failed = Arc::new(Mutex::new(false));
-        let (left, dead) = (Arc::new(Mutex::new(writes)), failed.clone());
+        let fault = Fault { which: Mutex::new(which), how, state: Mutex::new(State::Well), changed: Condvar::new() };
+        let fault = Arc::new(fault);
+        let all = fault.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (left, dead) = (left.clone(), dead.clone());
-                std::thread::spawn(move || connection(stream, behind, &left, &dead, how));
+                let fault = all.clone();
+                std::thread::spawn(move || connection(stream, behind, &fault));
             }
         });
-        let kubeconfig = kubeconfig_through(hub, &format!("failing-{writes}"), port);
-        Self { kubectl, kubeconfig, failed }
+        let kubeconfig = kubeconfig_through(hub, &format!("failing-{port}"), port);
+        Self { kubectl, kubeconfig, fault }
     }
 
-    /// Whether the write came.
+    /// Whether the request came.
     pub fn failed(&self) -> bool {
-        *self.failed.lock().unwrap()
+        self.fault.has_failed()
+    }
+
+    /// Lets pass what is held, and everything after it.
+    pub fn heal(&self) {
+        self.fault.becomes(State::Healed);
     }
 }
 
@@ -249,6 +326,8 @@ impl Drop for FailingProxy {
     fn drop(&mut self) {
         let _ = self.kubectl.kill();
         let _ = self.kubectl.wait();
+        // Nobody is held for whom there is nothing left to reach.
+        self.heal();
     }
 }
 
@@ -350,12 +429,12 @@ fn kubeconfig_through(hub: &Cluster, name: &str, port: u16) -> PathBuf {
 }
 
 /// Passes requests on, one after the other, until the last write that is allowed.
-fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mutex<bool>, how: Failing) {
+fn connection(client: TcpStream, behind: u16, fault: &Arc<Fault>) {
     let Ok(server) = TcpStream::connect(("127.0.0.1", behind)) else { return };
     let (mut back, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
     let mut tells = client.try_clone().unwrap();
     let last = Arc::new(Mutex::new(false));
-    let silent = last.clone();
+    let (silent, holds) = (last.clone(), fault.clone());
     let (heard, hears) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut buffer = [0; 16 << 10];
@@ -368,6 +447,7 @@ fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mute
                 let _ = heard.send(());
                 return;
             }
+            holds.wait();
             if to_client.write_all(&buffer[..read]).is_err() {
                 break;
             }
@@ -376,16 +456,11 @@ fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mute
     });
     let (mut reader, mut server) = (BufReader::new(client), server);
     loop {
-        let (mut head, mut length, mut write) = (String::new(), 0, false);
+        let (mut head, mut length) = (String::new(), 0);
         loop {
             let mut line = String::new();
             if reader.read_line(&mut line).is_err() || line.is_empty() {
                 return;
-            }
-            if head.is_empty() {
-                let counts =
-                    !["/leases", "/events", "/selfsubjectreviews", "dryRun=All"].iter().any(|kind| line.contains(kind));
-                write = counts && ["POST ", "PUT ", "PATCH ", "DELETE "].iter().any(|verb| line.starts_with(verb));
             }
             if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
                 length = value.trim().parse().unwrap();
@@ -399,24 +474,25 @@ fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mute
         if reader.read_exact(&mut body).is_err() {
             return;
         }
-        let has_failed = *failed.lock().unwrap();
-        if has_failed && how == Failing::ForGood {
+        let has_failed = fault.has_failed();
+        if has_failed && fault.how == Failing::ForGood {
             return;
         }
-        let mut ends = false;
-        if write && !has_failed {
-            let mut left = left.lock().unwrap();
-            *left = left.saturating_sub(1);
-            ends = *left == 0;
+        let mut ends = !has_failed && fault.is_about(head.lines().next().unwrap_or_default());
+        if ends && fault.how == Failing::Meanwhile {
+            fault.becomes(State::Failed);
+            ends = false;
         }
+        // Also where nobody waits for the answer any more: it is on its way.
+        fault.wait();
         *last.lock().unwrap() = ends;
         if server.write_all(head.as_bytes()).is_err() || server.write_all(&body).is_err() {
             return;
         }
         if ends {
             let _ = hears.recv_timeout(READY);
-            *failed.lock().unwrap() = true;
-            if how == Failing::Once {
+            fault.becomes(State::Failed);
+            if fault.how == Failing::Once {
                 let said = "HTTP/1.1 504 Gateway Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
                 let _ = tells.write_all(said.as_bytes());
                 let _ = tells.shutdown(std::net::Shutdown::Both);

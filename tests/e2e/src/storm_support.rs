@@ -69,7 +69,7 @@ impl LetIn {
 
     /// Compares this with what the audit log of a hub tells of the controller's writes.
     pub fn written(&self, hub: &Hub) -> Written {
-        let [approved, accepted] = let_in(hub);
+        let [approved, accepted] = let_in(hub, &["controller"]);
         let mut written = Written::default();
         written.compare(&approved, &self.requests);
         written.compare(&accepted, &self.clusters);

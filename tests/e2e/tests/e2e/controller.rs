@@ -1,18 +1,21 @@
 //! The controller on a real API server: whom it lets in, whom it does not, and what becomes of it when it is cut off.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use control_plane::Spec;
+use control_plane::{Answered, Spec};
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
 use e2e_tests::controller_support::{
-    APPROVES, Controller, FailingProxy, HoldingProxy, approving, hub, hub_as, registration,
+    APPROVES, Controller, FailingProxy, HoldingProxy, approving, hub, hub_as, let_in, registration,
 };
+use e2e_tests::manifests::apply;
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
 use e2e_tests::storm_support::{LetIn, Written};
 use e2e_tests::webhook_support::{Webhook, policy};
-use e2e_tests::{SOON, kubectl_ocm, run, until, until_within};
+use e2e_tests::{SOON, kubectl_ocm, object, run, until, until_within};
+use jiff::{SignedDuration, Timestamp};
 use ocm_core::csr::Request;
+use ocm_core::policy_engine::PROBE;
 use serde_json::{Value, json};
 
 /// What keeps a cluster out; empty: nothing was written.
@@ -509,37 +512,133 @@ fn what_the_hub_did_and_did_not_confirm_happens_once() {
     assert_eq!(wanted.written(&hub), Written::default());
 }
 
+/// How long a controller sleeps at least.
+const ASLEEP: Duration = Duration::from_secs(60);
+/// How long another one may take until it acts: a lease stands for 15 seconds when its holder is gone.
+const TAKES_OVER: Duration = Duration::from_secs(40);
+
+/// How often a user has written what lets clusters in, or what stands in their Registrations, on an audited hub.
+fn written(hub: &Hub, user: &str) -> usize {
+    let kinds = ["certificatesigningrequests/approval", "managedclusters", "registrations", "registrations/status"];
+    let verbs = ["create", "update", "patch", "delete"];
+    let answers = hub.cluster.answers_to(user).expect("the audit log can be read");
+    // A dry run of the probe stores nothing.
+    let is_write = |one: &&Answered| {
+        let is_done = (200..300).contains(&one.code) && verbs.contains(&&*one.verb);
+        is_done && kinds.contains(&&*one.resource) && one.name != PROBE
+    };
+    answers.iter().filter(is_write).count()
+}
+
 #[test]
-fn of_two_controllers_one_acts_and_one_that_was_asleep_writes_nothing() {
-    let hub = hub("controller-two", true);
-    let mut first = Controller::start(&hub);
+fn of_several_controllers_one_acts_and_those_that_were_asleep_or_cut_off_write_nothing() {
+    let hub = hub_as(&Spec::api("controller-several").audited(true), true);
+    // Each is a user of its own, so that the API server's log tells them apart.
+    let names = ["first", "second", "third"];
+    let [first, second, third] = names.map(|user| user_with(&hub.cluster, user, &["policy-controller.yaml"]));
+    let first = Controller::start_as(&first);
     until("the first one leads", || first.leads());
-    let second = Controller::start_as(&hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
-    hub.join("c1");
+    // The second one is cut off as soon as it approves the request of c3.
+    let approval = "PUT /apis/certificates.k8s.io/v1/certificatesigningrequests/c3-";
+    let wire = FailingProxy::holding(&hub.cluster, &second, approval);
+    let second = Controller::start_as(&wire.kubeconfig);
+    let mut requests = vec![hub.join("c1")];
     until("c1 is accepted", || hub.accepts("c1"));
     assert!(first.leads() && !second.leads());
+
     // It sleeps for longer than its lease stands. The other one takes over, and does what came meanwhile.
     first.signal("-STOP");
-    let request = hub.join("c2");
-    let begun = Instant::now();
-    while !hub.accepts("c2") {
-        assert!(begun.elapsed() < Duration::from_secs(40), "nobody took over");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert!(begun.elapsed() > Duration::from_secs(9), "before the lease had ended: {:?}", begun.elapsed());
-    assert!(hub.is("Approved", &request));
+    let asleep = Instant::now();
+    requests.push(hub.join("c2"));
+    until_within(TAKES_OVER, "c2 is accepted", String::new, || hub.accepts("c2"));
+    assert!(asleep.elapsed() > Duration::from_secs(9), "before the lease had ended: {:?}", asleep.elapsed());
     until("the second one leads", || second.leads());
-    let third = hub.join("c3");
-    until("c3 is accepted", || hub.accepts("c3"));
-    let versions = hub.versions();
+    let mut third = Controller::start_as(&third);
+    assert!(!third.leads());
+
+    // A write is on its way while the network falls apart. Whoever has sent it acts no more before the next one does.
+    requests.push(hub.join("c3"));
+    until("the approval of c3 is on its way", || wire.failed());
+    let cut_off = Instant::now();
+    until_within(TAKES_OVER, "c3 is accepted", String::new, || hub.accepts("c3"));
+    assert!(cut_off.elapsed() > Duration::from_secs(9), "before the lease had ended: {:?}", cut_off.elapsed());
+    assert!(!second.leads(), "two act");
+    until("the third one leads", || third.leads());
+    requests.push(hub.join("c4"));
+    until("c4 is accepted", || hub.accepts("c4"));
+    for (name, request) in ["c1", "c2", "c3", "c4"].iter().zip(&requests) {
+        let is_issued = || hub.request(request).status.is_some_and(|status| status.certificate.is_some());
+        until(&format!("{name} has its certificate"), is_issued);
+        until("the result is written", || {
+            registration(&hub, name)["keys"].is_array() && registration(&hub, name)["intent"].is_null()
+        });
+    }
+
+    // What was on its way arrives, and comes too late.
+    let (versions, before) = (hub.versions(), ["first", "second"].map(|user| written(&hub, user)));
+    wire.heal();
+    let came_late = || {
+        let answers = hub.cluster.answers_to("second").expect("the audit log can be read");
+        answers.iter().any(|one| {
+            (&*one.resource, &*one.name, one.code) == ("certificatesigningrequests/approval", &*requests[2], 409)
+        })
+    };
+    until("the hub has refused the approval of c3", came_late);
+    std::thread::sleep(ASLEEP.saturating_sub(asleep.elapsed()));
     first.signal("-CONT");
     until("it knows that it does not lead", || !first.leads());
     std::thread::sleep(Duration::from_secs(3));
-    assert!(!first.leads() && second.leads());
+    assert!(!first.leads() && !second.leads() && third.leads());
     assert_eq!(hub.versions(), versions);
-    assert_eq!(hub.request(&third).status.and_then(|status| status.conditions).map(|all| all.len()), Some(1));
-    // Who ends gives it back: the other one acts at once.
-    assert_eq!(first.terminate(), Some(0));
+    assert_eq!(["first", "second"].map(|user| written(&hub, user)), before);
+
+    // Of all of them together each effect is one write.
+    let once = |names: &[String]| -> BTreeMap<String, usize> { names.iter().map(|name| (name.clone(), 1)).collect() };
+    let clusters = ["c1", "c2", "c3", "c4"].map(str::to_owned);
+    assert_eq!(let_in(&hub, &names), [once(&requests), once(&clusters)]);
+    for request in &requests {
+        let conditions = hub.request(request).status.and_then(|status| status.conditions).unwrap_or_default();
+        assert_eq!(conditions.len(), 1, "{request}: {conditions:?}");
+    }
+
+    // Who ends gives it back: another one acts at once, and both can again.
+    assert_eq!(third.terminate(), Some(0));
+    hub.join("c5");
+    until("c5 is accepted", || hub.accepts("c5"));
+    assert!(first.leads() != second.leads());
+}
+
+#[test]
+fn a_lease_stands_by_the_clock_of_whoever_looks_and_not_by_that_of_its_holder() {
+    let hub = hub("controller-clock", true);
+    let lease = ["lease", "ocm-policy-controller", "--namespace=ocm-policy-engine"];
+    let holds = |ahead: i64| {
+        let time = Timestamp::now() + SignedDuration::from_secs(ahead);
+        let time = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
+        let held = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": lease[1], "namespace": "ocm-policy-engine"},
+            "spec": {"holderIdentity": "another", "leaseDurationSeconds": 15, "acquireTime": time, "renewTime": time},
+        });
+        apply(&hub.cluster, &held);
+    };
+    let is_anothers = || object(&hub.cluster, &lease)["spec"]["holderIdentity"] == "another";
+    // Its clock is 10 seconds behind: by that, what it renews every 8 seconds has ended after 5.
+    holds(-10);
+    let controller = Controller::start(&hub);
+    hub.join("c1");
+    for _ in 0..2 {
+        holds(-10);
+        std::thread::sleep(Duration::from_secs(8));
+        assert!(is_anothers() && !controller.leads() && !hub.accepts("c1"));
+    }
+    // Its clock is 10 seconds ahead, and it is gone: by that, the lease ends after 25.
+    holds(10);
+    let begun = Instant::now();
+    until_within(TAKES_OVER, "the lease is taken", String::new, || !is_anothers());
+    let stood = begun.elapsed();
+    assert!((14..24).contains(&stood.as_secs()), "{stood:?}");
+    until("c1 is accepted", || hub.accepts("c1"));
 }
 
 /// What no policy of this hub asks for, and what only Open Cluster Management's own webhook looks at.
