@@ -1,6 +1,6 @@
 //! Clusters, as tests see them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -89,6 +89,21 @@ pub struct Answered {
     pub name: String,
     /// The HTTP status of the answer.
     pub code: u64,
+}
+
+/// Something that an audited API server found somebody to be allowed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Allowed {
+    /// What was to be done: `update`, `patch`, …
+    pub verb: String,
+    /// The API group; empty: the core one.
+    pub group: String,
+    /// The plural of the kind, and behind a slash its part.
+    pub resource: String,
+    /// The namespace; empty: none.
+    pub namespace: String,
+    /// The name of the object; empty: none was named.
+    pub name: String,
 }
 
 /// A running cluster. Dropping it ends every process of it and removes its files.
@@ -290,14 +305,42 @@ impl Cluster {
             events(&text).filter(|event| event["user"]["username"] == user && event["stage"] == "ResponseComplete");
         let answered = |event: serde_json::Value| {
             let object = &event["objectRef"];
-            let resource = match object["subresource"].as_str() {
-                Some(part) => format!("{}/{part}", word(&object["resource"])),
-                None => word(&object["resource"]),
-            };
             let code = event["responseStatus"]["code"].as_u64().unwrap_or_default();
-            Answered { verb: word(&event["verb"]), resource, name: word(&object["name"]), code }
+            Answered { verb: word(&event["verb"]), resource: resource(object), name: word(&object["name"]), code }
         };
         Ok(answers.map(answered).collect())
+    }
+
+    /// What the API server of an audited cluster found a user to be allowed: of the user's own requests, and where a webhook of the
+    /// cluster asked for it. What is asked within the API server, such as for the right to approve for a signer, is in no log.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn allowed_to(&self, user: &str) -> Result<BTreeSet<Allowed>, Error> {
+        let (text, quoted) = (self.audit_log()?, format!("\"{user}\""));
+        // Most lines of a large log are about others.
+        let about_user = text.lines().filter(|line| line.contains(&quoted));
+        let lines: String = about_user.map(|line| format!("{line}\n")).collect();
+        let allowed = |event: serde_json::Value| {
+            let about = |verb: &serde_json::Value, group: &serde_json::Value, object: &serde_json::Value| Allowed {
+                verb: word(verb),
+                group: word(group),
+                resource: resource(object),
+                namespace: word(&object["namespace"]),
+                name: word(&object["name"]),
+            };
+            let (object, asked) = (&event["objectRef"], &event["responseObject"]);
+            if event["user"]["username"] == user && object.is_object() {
+                let is_allowed = event["annotations"]["authorization.k8s.io/decision"] == "allow";
+                is_allowed.then(|| about(&event["verb"], &object["apiGroup"], object))
+            } else if asked["spec"]["user"] == user && asked["status"]["allowed"] == true {
+                let object = &asked["spec"]["resourceAttributes"];
+                Some(about(&object["verb"], &object["group"], object))
+            } else {
+                None
+            }
+        };
+        Ok(events(&lines).filter_map(allowed).collect())
     }
 
     /// What the audit log of an audited cluster notes beside its answers about an object, such as what admission webhooks have
@@ -530,6 +573,14 @@ impl Drop for Cluster {
 fn events(log: &str) -> impl Iterator<Item = serde_json::Value> {
     let lines = log.lines().filter(|line| line.starts_with("{\"kind\":\"Event\""));
     lines.filter_map(|line| serde_json::from_str(line).ok())
+}
+
+/// The resource of a reference or a question, and behind a slash its part.
+fn resource(object: &serde_json::Value) -> String {
+    match object["subresource"].as_str().filter(|part| !part.is_empty()) {
+        Some(part) => format!("{}/{part}", word(&object["resource"])),
+        None => word(&object["resource"]),
+    }
 }
 
 fn word(value: &serde_json::Value) -> String {

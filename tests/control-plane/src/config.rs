@@ -159,8 +159,10 @@ pub(crate) fn containerd(root: &str, state: &str, socket: &str, network: Option<
 
 /// Writes the configuration files of the daemons.
 pub(crate) fn write_all(place: &Place) -> Result<(), Error> {
-    let policy =
-        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
+    // What a webhook asks about somebody's rights stands in the question, and in nothing else.
+    let policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\
+                  - level: RequestResponse\n  resources: [{group: authorization.k8s.io, resources: [subjectaccessreviews]}]\n\
+                  - level: Metadata\n";
     if place.order.audited {
         write(&place.dir.join("audit.yaml"), policy, false)?;
     }

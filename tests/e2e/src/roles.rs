@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use control_plane::Cluster;
+use control_plane::{Allowed, Cluster};
 use serde_json::{Value, json};
 
 use crate::until;
@@ -151,6 +151,41 @@ pub fn rights(cluster: &Cluster, file: &str) -> Vec<Value> {
         .flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default())
         .flat_map(|rule| single(&rule))
         .collect()
+}
+
+/// What the documented roles of a file grant a user and an audited cluster was never seen to allow: of each rule the verbs with
+/// each resource, and the names of a rule that was used.
+///
+/// # Panics
+///
+/// When the roles or the log cannot be read.
+pub fn unused_rights(cluster: &Cluster, file: &str, user: &str) -> BTreeSet<String> {
+    let allowed = cluster.allowed_to(user).expect("the audit log can be read");
+    let mut unused = BTreeSet::new();
+    for role in documented(cluster, file) {
+        let namespace = role.pointer("/metadata/namespace").and_then(Value::as_str);
+        let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            let list = |member: &str| -> Vec<&str> {
+                rule[member].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+            };
+            let [groups, resources, names, verbs] = ["apiGroups", "resources", "resourceNames", "verbs"].map(list);
+            let is_by_rule = |one: &&Allowed| {
+                groups.contains(&&*one.group)
+                    && resources.contains(&&*one.resource)
+                    && (names.is_empty() || names.contains(&&*one.name))
+                    && verbs.contains(&&*one.verb)
+                    && namespace.is_none_or(|namespace| one.namespace == namespace)
+            };
+            let used: Vec<&Allowed> = allowed.iter().filter(is_by_rule).collect();
+            let pairs = verbs.iter().flat_map(|verb| resources.iter().map(move |resource| (*verb, *resource)));
+            let never = pairs.filter(|pair| !used.iter().any(|one| (&*one.verb, &*one.resource) == *pair));
+            unused.extend(never.map(|(verb, resource)| format!("{verb} {resource}{place}")));
+            let never = names.iter().filter(|name| !used.is_empty() && !used.iter().any(|one| one.name == **name));
+            unused.extend(never.map(|name| format!("{} {name}{place}", resources.join(","))));
+        }
+    }
+    unused
 }
 
 /// Lets a user do what these rules say, and waits until the API server knows so.

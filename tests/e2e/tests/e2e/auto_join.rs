@@ -335,7 +335,8 @@ fn that_the_hubs_own_webhook_does_not_answer_is_told(hub: &Cluster) {
 
 #[test]
 fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
-    let specs = ["auto-hub", "auto-default", "auto-singleton", "auto-grpc"].map(Spec::node);
+    let mut specs = ["auto-hub", "auto-default", "auto-singleton", "auto-grpc"].map(Spec::node);
+    specs[0].audited = true;
     let clusters = Cluster::start_all(&specs).expect("the clusters start");
     let [hub_cluster, default, singleton, over_grpc] = clusters.as_slice() else { panic!("four were asked for") };
     let (_webhook, _controller) = hub(hub_cluster);
@@ -408,5 +409,11 @@ fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
     assert_ne!(object(hub_cluster, &["managedcluster", "other"])["spec"]["hubAcceptsClient"], true);
 
     a_move_that_the_policies_would_refuse_is_refused_beforehand(hub_cluster, default, "team-a");
+
+    // The hub's own webhooks have asked for the rights that the controller has for them alone.
+    let allowed = hub_cluster.allowed_to("controller").expect("the audit log can be read");
+    for right in [("update", "managedclusters/accept"), ("create", "managedclustersets/join")] {
+        assert!(allowed.iter().any(|one| (&*one.verb, &*one.resource) == right), "{right:?}: {allowed:#?}");
+    }
     that_the_hubs_own_webhook_does_not_answer_is_told(hub_cluster);
 }

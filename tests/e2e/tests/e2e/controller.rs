@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use control_plane::{Answered, Spec};
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
+use e2e_tests::approval_support::guard;
 use e2e_tests::controller_support::{
     APPROVES, Controller, FailingProxy, HoldingProxy, approving, hub, hub_as, let_in, registration,
 };
 use e2e_tests::manifests::apply;
-use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
+use e2e_tests::roles::{resources, tells_of_policies, unused_rights, user_with, users_without_one_rule};
 use e2e_tests::storm_support::{LetIn, Written};
 use e2e_tests::webhook_support::{Webhook, policy};
 use e2e_tests::{SOON, kubectl_ocm, object, run, until, until_within};
@@ -678,4 +679,52 @@ fn without_any_rule_of_its_role_it_lets_nobody_in_and_says_which_right_it_lacks(
     // With all of them it does it.
     let _controller = Controller::start(&hub);
     until("all are accepted", || hub.accepted().len() == joined);
+}
+
+/// What the API server's log does not show on this hub: what is asked for within the API server, what Open Cluster Management's own
+/// webhooks ask for, of which `auto_join` tells, and what is for modules, of which `policy_oci` does.
+const UNLOGGED: [&str; 9] = [
+    "approve signers",
+    "create configmaps in ocm-policy-engine",
+    "create managedclusters",
+    "create managedclustersets/join",
+    "delete configmaps in ocm-policy-engine",
+    "get configmaps in ocm-policy-engine",
+    "list configmaps in ocm-policy-engine",
+    "update configmaps in ocm-policy-engine",
+    "update managedclusters/accept",
+];
+
+#[test]
+fn every_right_of_its_role_is_used() {
+    let hub = hub_as(&Spec::api("controller-used").audited(true), true);
+    // Where a policy lets people break glass, their approvals are read, and what proves whose they are.
+    guard(&hub);
+    policy(&hub.cluster, "csr-hygiene", json!({"module": {"builtin": "csr-hygiene"}, "breakGlass": "Allowed"}));
+    let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
+    // Whoever does not hear what became of a write looks.
+    for (name, line) in [
+        ("c1", "POST /apis/policy.kubectl-ocm.dev/v1alpha1/registrations"),
+        ("c2", "PATCH /apis/cluster.open-cluster-management.io/v1/managedclusters/c2"),
+    ] {
+        hub.join(name);
+        let proxy = FailingProxy::timing_out_at(&hub.cluster, &user, line);
+        let mut controller = Controller::spawn(&proxy.kubeconfig);
+        until(&format!("{line} is not confirmed"), || proxy.failed());
+        until(&format!("{name} is accepted"), || hub.accepts(name));
+        until("the result is written", || registration(&hub, name)["keys"].is_array());
+        assert_eq!(controller.terminate(), Some(0));
+    }
+    // Of a cluster that nobody let in nothing stays.
+    let _controller = Controller::start_as(&user);
+    hub.register("left");
+    let request = hub.ask(&Ask::agent("left").by(Who::Token));
+    until("it waits", || !waits_for(&hub, "left").is_empty());
+    hub.remove("left");
+    hub.cluster.kubectl(&["delete", "csr", &request]).expect("it is deleted");
+    until("nothing is written of it", || registration(&hub, "left").is_null());
+
+    let unused = || unused_rights(&hub.cluster, "policy-controller.yaml", "controller");
+    let expected = BTreeSet::from(UNLOGGED.map(str::to_owned));
+    until_within(SOON, "every other right is used", || format!("{:#?}", unused()), || unused() == expected);
 }

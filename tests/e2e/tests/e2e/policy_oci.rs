@@ -6,11 +6,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use base64::Engine as _;
+use control_plane::Spec;
 use e2e_tests::accept_support::Hub;
-use e2e_tests::controller_support::{Controller, hub};
+use e2e_tests::controller_support::{Controller, hub, hub_as};
 use e2e_tests::manifests::apply;
 use e2e_tests::registry_support::{Registry, USER};
-use e2e_tests::roles::user_with;
+use e2e_tests::roles::{unused_rights, user_with};
 use e2e_tests::webhook_support::{Webhook, policy};
 use e2e_tests::{SOON, Said, kubectl_ocm, object, run, until_within};
 use rcgen::KeyPair;
@@ -388,7 +389,7 @@ fn is_tidied(hub: &Hub) {
 
 #[test]
 fn a_candidate_comes_from_a_registry_and_what_was_in_force_before_stays_on_the_hub() {
-    let hub = hub("policy-oci-candidate", false);
+    let hub = hub_as(&Spec::api("policy-oci-candidate").audited(true), false);
     let mut registry = registry(&hub);
     let place = |name: &str| format!("{}/policies/{name}:v1", registry.address);
     let first = fs::read(name_pattern()).expect("a module");
@@ -429,6 +430,13 @@ fn a_candidate_comes_from_a_registry_and_what_was_in_force_before_stays_on_the_h
         hub.cluster.kubectl(&words).unwrap_or_default()
     };
     let before = content();
+    // So is what is known of its image.
+    let (_, digest) = images[0].rsplit_once("sha256:").expect("a digest");
+    let about = format!("configmap/ocm-policy-image-{digest}");
+    let signatures = || hub.cluster.kubectl(&["get", &about, "-n", NAMESPACE, "-o", "jsonpath={.data}"]).expect("read");
+    let known = signatures();
+    let patch = ["patch", &about, "-n", NAMESPACE, "--type=merge", "--patch", r#"{"data":{"signatures":"none"}}"#];
+    hub.cluster.kubectl(&patch).expect("it is changed");
     hub.cluster.kubectl(&[&["delete"], &part[..]].concat()).expect("it is deleted");
     let forged = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -437,6 +445,7 @@ fn a_candidate_comes_from_a_registry_and_what_was_in_force_before_stays_on_the_h
     });
     apply(&hub.cluster, &forged);
     until_within(Duration::from_secs(60), "it is repaired", content, || content() == before);
+    until_within(SOON, "its image is known again", signatures, || signatures() == known);
 
     // A candidate of its own module, which is promoted.
     tried["candidate"] = spec(1, dev);
@@ -479,4 +488,8 @@ fn a_candidate_comes_from_a_registry_and_what_was_in_force_before_stays_on_the_h
     becomes(&hub, "names", LOADED);
     takes(&hub, "prod-1");
     refuses(&hub, "dev-1", &["denied by policy names"]);
+
+    // Each right that the controller has for modules was used.
+    let unused = unused_rights(&hub.cluster, "policy-controller.yaml", "controller");
+    assert!(!unused.iter().any(|right| right.ends_with(" configmaps in ocm-policy-engine")), "{unused:?}");
 }
