@@ -84,16 +84,32 @@ fn webhooks_are_replaced_under_load_and_no_review_is_lost_or_missed() {
     assert!(count > 500, "{count} in {took:?}");
 }
 
+/// How long a connection rests: longer than servers of HTTP keep one by default.
+const RESTS: Duration = Duration::from_secs(35);
+/// An API server closes connections that have rested for 90 seconds.
+const CLOSED: Duration = Duration::from_secs(95);
+
 #[test]
 fn a_webhook_that_ends_while_connections_rest_costs_no_review() {
+    std::thread::scope(|scope| {
+        scope.spawn(one_that_is_old_and_rests);
+        scope.spawn(one_that_has_rested_for_long);
+    });
+}
+
+/// The webhook ends while a connection to it rests, which is older than an API server keeps one that only rests.
+fn one_that_is_old_and_rests() {
     let (hub, mut first, service) = hub("outages-idle");
     let admin = Sender::new(hub.client(Who::Admin));
     let again = |what: &str| hub.wait(ask(&admin)).unwrap_or_else(|why| panic!("{what}: {why}"));
     again("at first");
-    let opened = service.opened();
-    sleep(Duration::from_secs(35));
-    again("over a connection that rested");
-    assert_eq!(service.opened(), opened, "it is the same connection");
+    let (opened, begun) = (service.opened(), Instant::now());
+    while begun.elapsed() + RESTS < CLOSED {
+        sleep(RESTS);
+        again("over a connection that rested");
+        assert_eq!(service.opened(), opened, "it is the same connection");
+    }
+    sleep(RESTS);
     // The kernel ends it, and another one takes its place.
     let second = first.another(&hub.cluster, &[]);
     service.leads_to(&[&second]);
@@ -102,6 +118,22 @@ fn a_webhook_that_ends_while_connections_rest_costs_no_review() {
         again("after the first one had ended");
     }
     assert!(service.opened() > opened);
+}
+
+/// The webhook is asked again, and ends, when its connection has rested for so long that the API server has closed it.
+fn one_that_has_rested_for_long() {
+    let (hub, mut first, service) = hub("outages-closed");
+    let admin = Sender::new(hub.client(Who::Admin));
+    let again = |what: &str| hub.wait(ask(&admin)).unwrap_or_else(|why| panic!("{what}: {why}"));
+    again("at first");
+    let opened = service.opened();
+    sleep(CLOSED);
+    again("when the connection was closed");
+    assert!(service.opened() > opened, "it is another connection");
+    let second = first.another(&hub.cluster, &[]);
+    service.leads_to(&[&second]);
+    first.kill();
+    again("after the first one had ended");
 }
 
 #[test]
