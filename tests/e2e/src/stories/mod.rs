@@ -5,6 +5,7 @@ mod fallback;
 mod fleet;
 mod grpc;
 mod grpc_faults;
+mod held;
 mod hub_alone;
 mod hubs;
 pub mod killed;
