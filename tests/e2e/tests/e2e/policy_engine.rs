@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use control_plane::Spec;
-use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
-use e2e_tests::controller_support::registration;
-use e2e_tests::engine_support::{IMAGE, load_image};
+use csr_fixtures::Fixture;
+use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster, upstream};
+use e2e_tests::controller_support::{registration, registrations};
+use e2e_tests::engine_support::{IMAGE, kill_processes_of, load_image, load_image_as};
+use e2e_tests::manifests::apply;
+use e2e_tests::refusals::{Call, Sender};
 use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::webhook_support::{CHANGES, add_ons, policy, stand_in};
 use e2e_tests::{Said, cert_manager, kubectl_ocm, run, until_within};
@@ -177,6 +180,21 @@ fn kill_pods(hub: &Hub) {
     until_within(PODS, "no pod is left", String::new, || pods(hub).is_empty());
 }
 
+/// Has a policy approve clusters whose names begin with `auto-`, and waits until it is in force.
+fn approve_auto(hub: &Hub) {
+    let account = "open-cluster-management/agent-registration-bootstrap";
+    let rules = json!([{"operations": ["join"], "serviceAccounts": [account], "names": ["auto-*"]}]);
+    let approves =
+        json!({"module": {"builtin": "allowed-identities"}, "autoApprove": true, "settings": {"rules": rules}});
+    policy(&hub.cluster, "approves", approves);
+    // Until they have loaded it, the webhook's pods let nothing pass that it judges; an agent asks again, too.
+    until_within(PODS, "the policy is in force", String::new, || {
+        let said = create(hub, Who::Bootstrap, |_| ());
+        assert!(said == Answer::Passed || said.says("the policy is being loaded"), "{said:?}");
+        said == Answer::Passed
+    });
+}
+
 #[test]
 fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     let hub = hub();
@@ -230,19 +248,11 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     hub.grant(&json!([
         {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters", "managedclusters/status"], "verbs": ["*"]},
         {"apiGroups": ["certificates.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["patch"]},
+        {"apiGroups": ["work.open-cluster-management.io"], "resources": ["manifestworks", "manifestworks/status"], "verbs": ["*"]},
     ]));
     // What a policy approves joins without a person, judged by the webhook's pods and written by the controller's.
-    let account = "open-cluster-management/agent-registration-bootstrap";
-    let rules = json!([{"operations": ["join"], "serviceAccounts": [account], "names": ["auto-*"]}]);
-    let approves =
-        json!({"module": {"builtin": "allowed-identities"}, "autoApprove": true, "settings": {"rules": rules}});
-    policy(&hub.cluster, "approves", approves);
-    // Until they have loaded it, the webhook's pods let nothing pass that it judges; an agent asks again, too.
-    until_within(PODS, "the policy is in force", String::new, || {
-        let said = create(&hub, Who::Bootstrap, |_| ());
-        assert!(said == Answer::Passed || said.says("the policy is being loaded"), "{said:?}");
-        said == Answer::Passed
-    });
+    approve_auto(&hub);
     let approved = hub.join("auto-1");
     until_within(PODS, "auto-1 joins", String::new, || hub.accepts("auto-1"));
     assert!(hub.is("Approved", &approved));
@@ -276,13 +286,19 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     assert_eq!(change(&hub, Who::Admin, "c1", accept.clone()), Answer::Passed);
 
     mended(&hub);
+    killed(&hub);
+    off_and_on(&hub);
+    serve_works(&hub);
 
     // Without them: what registers waits, and names the entry.
     kill_pods(&hub);
     // Pods that are gone answer what comes over connections that they have, until they end.
     until_within(PODS, "nobody answers", String::new, || create(&hub, Who::Bootstrap, |_| ()).waits_for("register"));
+    let begun = Instant::now();
     let said = change(&hub, Who::Admin, "c1", accept.clone());
     assert!(said.waits_for("accept"), "{said:?}");
+    assert!(create(&hub, Who::Bootstrap, |_| ()).waits_for("register"));
+    assert!(begun.elapsed() < 2 * SAYS_SO, "{:?}", begun.elapsed());
     let said = change(&hub, Who::AgentOfC2, "c2", annotate.clone());
     assert!(said.waits_for("self-edit"), "{said:?}");
     let said = kubectl(&hub, &["certificate", "approve", &second]);
@@ -301,6 +317,7 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
         assert_eq!(kubectl(&hub, words), Answer::Passed, "{words:?}");
     }
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    goes_on(&hub);
 
     // One command ends it, and another one brings it back.
     emergency(&hub);
@@ -316,6 +333,131 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
         (closed(), 2)
     );
     assert!(answer(hub.try_ask(&wrong)).says(ours));
+}
+
+/// How soon a registration that waits is told so, where nobody listens for the webhook.
+const SAYS_SO: Duration = Duration::from_secs(3);
+/// The same where the network may have lost the addresses of pods: an entry that changes clusters waits for 2 seconds, and one that
+/// judges them for 5.
+const GIVES_UP: Duration = Duration::from_secs(9);
+
+/// Waits until all pods have started so often and registrations are judged again, after a time in which they waited. Whoever waits
+/// is told so within this time.
+fn comes_back(hub: &Hub, starts: u64, told: Duration) {
+    assert_eq!(policies(hub), closed(), "registrations wait for an answer");
+    let has_started = |pod: &Value| {
+        let container = &pod["status"]["containerStatuses"][0];
+        container["ready"] == true && container["restartCount"].as_u64().is_some_and(|count| count >= starts)
+    };
+    let mut waited = 0;
+    until_within(PODS, "registrations are judged again", String::new, || {
+        let asked = Instant::now();
+        let said = create(hub, Who::Bootstrap, |_| ());
+        if said.waits_for("register") {
+            assert!(asked.elapsed() < told, "{:?}", asked.elapsed());
+            waited += 1;
+        }
+        said == Answer::Passed && pods(hub).iter().all(has_started)
+    });
+    assert!(waited > 0, "they waited");
+}
+
+/// Kills every process of all pods at once. They come back without a person, and so do joins.
+fn killed(hub: &Hub) {
+    let names = || -> Vec<String> { pods(hub).iter().map(|pod| text(pod, "/metadata/name")).collect() };
+    let before = names();
+    kill_processes_of(&before);
+    comes_back(hub, 1, SAYS_SO);
+    let approved = hub.join("auto-2");
+    until_within(PODS, "auto-2 joins", String::new, || hub.accepts("auto-2"));
+    assert!(hub.is("Approved", &approved));
+    assert_eq!(names(), before, "nobody has made other pods");
+}
+
+/// Switches everything off, and on again. The hub starts without the webhook, starts its pods, and whoever waits for them goes on
+/// without a person.
+fn off_and_on(hub: &Hub) {
+    let names: Vec<String> = pods(hub).iter().map(|pod| text(pod, "/metadata/name")).collect();
+    let stop = |daemon: &str| hub.cluster.stop(daemon).expect("it is stopped");
+    // Nobody starts again what runs in pods.
+    stop("kubelet");
+    kill_processes_of(&names);
+    ["kube-proxy", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"].into_iter().for_each(stop);
+    std::thread::sleep(Duration::from_secs(2));
+    let start = |daemon: &str| hub.cluster.start_again(daemon).expect("it starts");
+    start("etcd");
+    hub.cluster.start_api_server().expect("it is ready");
+    ["kube-controller-manager", "kube-scheduler", "kube-proxy"].into_iter().for_each(start);
+    assert!(create(hub, Who::Bootstrap, |_| ()).waits_for("register"));
+    start("kubelet");
+    comes_back(hub, 2, GIVES_UP);
+    let approved = hub.join("auto-3");
+    until_within(PODS, "auto-3 joins", String::new, || hub.accepts("auto-3"));
+    assert!(hub.is("Approved", &approved));
+}
+
+/// The path of the works of `c2`.
+const WORKS: &str = "/apis/work.open-cluster-management.io/v1/namespaces/c2/manifestworks";
+
+/// What controllers that are not here make for `c2`, and a work.
+fn serve_works(hub: &Hub) {
+    let definition = upstream("work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml");
+    assert_eq!(kubectl(hub, &["apply", "--filename", definition.to_str().expect("text")]), Answer::Passed);
+    let labels = json!({"open-cluster-management.io/cluster-name": "c2"});
+    let finalizers = ["cluster.open-cluster-management.io/manifest-work-cleanup"];
+    for object in [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "c2", "labels": labels}}),
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+               "metadata": {"name": "managed-cluster-lease", "namespace": "c2"}}),
+        json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+               "metadata": {"name": "w1", "namespace": "c2", "finalizers": finalizers},
+               "spec": {"workload": {"manifests": []}}}),
+    ] {
+        apply(&hub.cluster, &object);
+    }
+}
+
+/// What else goes on while no pod of the webhook is left: agents report, works come and go, and a node joins.
+fn goes_on(hub: &Hub) {
+    let begun = Instant::now();
+    let agent = Sender::new(hub.client(Who::AgentOfC2));
+    let renewed = json!({"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}});
+    let condition = json!({"type": "Applied", "status": "True", "reason": "Test", "message": "",
+                           "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    for call in [
+        Call::patch("/apis/coordination.k8s.io/v1/namespaces/c2/leases", "managed-cluster-lease", renewed),
+        Call::patch(WORKS, "w1/status", json!({"status": {"conditions": [condition]}})),
+        Call::patch(WORKS, "w1", json!({"metadata": {"finalizers": []}})),
+    ] {
+        assert_eq!(answer(hub.wait(agent.send(&call, false))), Answer::Passed, "{call:?}");
+    }
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}});
+    let manifests = json!({"spec": {"workload": {"manifests": [namespace]}}}).to_string();
+    for words in [
+        &["patch", "manifestwork", "w1", "--namespace=c2", "--type=merge", "--patch", &manifests][..],
+        &["delete", "manifestwork", "w1", "--namespace=c2"],
+    ] {
+        assert_eq!(kubectl(hub, words), Answer::Passed, "{words:?}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+
+    // A kubelet asks with a bootstrap token, the cluster's own controller approves that, and a node comes.
+    let fixture = Fixture::empty().common_name("system:node:n2").organization("system:nodes");
+    let mut ask = Ask::with("c1", &fixture).by(Who::Token);
+    (ask.label, ask.signer) = (None, "kubernetes.io/kube-apiserver-client-kubelet".to_owned());
+    ask.usages = vec!["digital signature".to_owned(), "client auth".to_owned()];
+    let request = hub.ask(&ask);
+    until_within(PODS, "the kubelet has its certificate", String::new, || {
+        hub.request(&request).status.is_some_and(|status| status.certificate.is_some())
+    });
+    let kubelet = hub.cluster.user_kubeconfig("system:node:n2", &["system:nodes"]).expect("a user");
+    let file = hub.cluster.dir().expect("a folder").join("node.json");
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}, "spec": {"unschedulable": true}});
+    std::fs::write(&file, node.to_string()).expect("written");
+    let mut command = hub.cluster.kubectl_command();
+    let said = run(command.args(["create", "--kubeconfig"]).arg(&kubelet).arg("--filename").arg(&file));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(kubectl(hub, &["delete", "node", "n2"]), Answer::Passed);
 }
 
 /// Reads what pods have logged, and what they log meanwhile, with the documented rights: one of them less is too few.
@@ -556,6 +698,7 @@ fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so
     let nothing = objects(&hub);
     assert!(nothing.is_empty(), "{nothing:?}");
     install(&keeper, &["--image", IMAGE, "--wait", "--replicas=1"], 0);
+    replaced_and_back(&hub, &keeper);
     let own = json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": ["*"]}});
     policy(&hub.cluster, "own", own);
 
@@ -622,6 +765,73 @@ struct Ends<'e>(&'e AtomicBool);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Replaces the program by that of another image, as an upgrade does, and takes it back, while clusters register. What was decided
+/// is decided so by each of them, and meanwhile whoever is right passes, and whoever is wrong does not.
+fn replaced_and_back(hub: &Hub, keeper: &Path) {
+    const NEXT: &str = "registry.example.com/ocm-policy-webhook:next";
+    load_image_as(&hub.cluster, NEXT);
+    // One that a policy approves, and one that nobody does.
+    approve_auto(hub);
+    let requests = [hub.join("auto-0"), hub.join("c0")];
+    until_within(PODS, "both are decided", String::new, || {
+        registration(hub, "auto-0")["keys"].is_array() && registration(hub, "c0")["waitingFor"].is_string()
+    });
+    let is_issued = || hub.request(&requests[0]).status.is_some_and(|status| status.certificate.is_some());
+    until_within(PODS, "auto-0 has its certificate", String::new, is_issued);
+    // That is noted, too.
+    std::thread::sleep(Duration::from_secs(5));
+    let before = registrations(hub);
+    let viewer = user_with(&hub.cluster, "viewer", &["policy-list.yaml"]);
+    let lease = ["lease", "ocm-policy-controller", "--namespace=ocm-policy-engine"];
+    let holder = || text(&e2e_tests::object(&hub.cluster, &lease), "/spec/holderIdentity");
+    assert_eq!(kubectl(hub, &["create", "namespace", "foreign"]), Answer::Passed);
+    for image in [NEXT, IMAGE] {
+        let (ended, mut tries, mut wrong) = (AtomicBool::new(false), 0, Vec::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let right = create(hub, Who::Bootstrap, |_| ());
+                    // Of namespaces the webhook alone knows.
+                    let foreign = create(hub, Who::Bootstrap, |one| one.metadata.name = Some("foreign".to_owned()));
+                    tries += 1;
+                    wrong.extend(Some(right).filter(|said| *said != Answer::Passed));
+                    wrong.extend(Some(foreign).filter(|said| !said.says("(NamespaceTaken)")));
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            });
+            let _ends = Ends(&ended);
+            install(keeper, &["--image", image, "--wait"], 0);
+            // Those of before have ended.
+            let is_new = |pod: &Value| text(pod, "/spec/containers/0/image") == image;
+            until_within(PODS, "its pods run", String::new, || pods(hub).len() == 2 && pods(hub).iter().all(is_new));
+        });
+        assert!(tries > 10 && wrong.is_empty(), "{image}, {tries}: {wrong:?}");
+        // Whoever acts now has looked at all of them.
+        let is_its = || pods(hub).iter().any(|pod| holder().starts_with(&text(pod, "/metadata/name")));
+        until_within(PODS, "its controller acts", holder, is_its);
+        let last = if image == NEXT { "auto-next" } else { "auto-back" };
+        hub.join(last);
+        until_within(PODS, "another one joins", String::new, || hub.accepts(last));
+        let now = registrations(hub);
+        for (name, status) in &before {
+            assert_eq!(now.get(name), Some(status), "{image}, {name}");
+        }
+        // By the modules of this program, which decide as the recorded ones did.
+        let words = ["replay", "--since=1h", "--policy=csr-hygiene", "--policy=name-claim"];
+        let said = run(kubectl_ocm("policy", &viewer).args(words).arg("--policy=approves=allowed-identities"));
+        assert!(said.code == Some(0) && said.stderr.contains("would be the same"), "{image}: {said:?}");
+    }
+    let clusters = ["auto-0", "c0", "auto-next", "auto-back"];
+    for words in [
+        &[&["delete", "managedcluster"], &clusters[..]].concat()[..],
+        &["delete", "hubpolicy", "approves"],
+        &["delete", "registrations.policy.kubectl-ocm.dev", "--all"],
+        &["delete", "namespace", "foreign", "--wait=false"],
+    ] {
+        assert_eq!(kubectl(hub, words), Answer::Passed, "{words:?}");
     }
 }
 
