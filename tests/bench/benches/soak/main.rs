@@ -1,6 +1,7 @@
 //! Thousands of clusters before webhook and controllers: how fast they get in, against the lower bound, which is a plain
 //! loop of the same writes; what it takes in memory; and whether all right ones get in once, and no hostile one, while the
-//! leader is killed, the API server is killed, a policy is replaced and the webhook's certificate is rotated.
+//! leader is killed, the API server is killed, a policy is replaced and the webhook's certificate is rotated. Before that, of the
+//! fewest that come at once, as many as a quota has places for.
 //!
 //! `cargo soak`, which builds what is measured. `SOAK_CLUSTERS` is how many come at once, several numbers with commas
 //! between them, at least two; `SOAK_SEED` decides which of them are hostile.
@@ -14,6 +15,7 @@
 #![expect(clippy::cast_precision_loss, reason = "clusters and bytes are few enough")]
 
 mod idle;
+mod quota;
 mod rate;
 mod storm;
 mod table;
@@ -43,6 +45,7 @@ fn main() {
     let seed = variable("SOAK_SEED", "1").parse().unwrap();
     let mut table = Table::default();
     let loop_of = idle::measure(&mut table);
+    counts.first().into_iter().for_each(|least| quota::run(*least, &mut table));
     let mut peaks = Vec::new();
     for count in counts {
         rate::measure(count, &loop_of, &mut table);
