@@ -5,7 +5,7 @@
 use http::Request;
 use http::header::CONTENT_TYPE;
 use kube::{Client, Error};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What an API request came to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,21 +66,37 @@ impl Answer {
 #[derive(Clone)]
 pub struct Sender {
     client: Client,
-    /// As whom an administrator sends them: a user and groups.
-    acts_as: Option<(String, Vec<String>)>,
+    /// The headers by which an administrator sends them as somebody else.
+    acts_as: Vec<(String, String)>,
 }
 
 impl Sender {
     /// With credentials of their own.
     pub fn new(client: Client) -> Self {
-        Self { client, acts_as: None }
+        Self { client, acts_as: Vec::new() }
     }
 
     /// The agent of a cluster, as whom an administrator sends requests.
     pub fn agent(administrator: Client, cluster: &str) -> Self {
         let own = format!("system:open-cluster-management:{cluster}");
-        let groups = vec![own.clone(), "system:open-cluster-management:managed-clusters".to_owned()];
-        Self { client: administrator, acts_as: Some((format!("{own}:a1"), groups)) }
+        let groups = [own.clone(), "system:open-cluster-management:managed-clusters".to_owned()];
+        Self::user(administrator, &json!({"username": format!("{own}:a1"), "groups": groups}))
+    }
+
+    /// Somebody, by what an API server knows of users: their names, groups and whatever else it has noted of them.
+    pub fn user(administrator: Client, user: &Value) -> Self {
+        let texts = |list: &Value| -> Vec<String> {
+            list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+        };
+        let name = user["username"].as_str().unwrap().to_owned();
+        let mut acts_as = vec![("Impersonate-User".to_owned(), name)];
+        acts_as.extend(texts(&user["groups"]).into_iter().map(|group| ("Impersonate-Group".to_owned(), group)));
+        for (key, values) in user["extra"].as_object().into_iter().flatten() {
+            // A slash may not be part of the name of a header.
+            let header = format!("Impersonate-Extra-{}", key.replace('/', "%2F"));
+            acts_as.extend(texts(values).into_iter().map(|value| (header.clone(), value)));
+        }
+        Self { client: administrator, acts_as }
     }
 
     /// A user of this name in the groups that agents of these clusters have with an AWS identity, as whom an administrator sends
@@ -100,11 +116,8 @@ impl Sender {
             .method(call.method)
             .uri(format!("{}{}", call.path, if dry_run { "?dryRun=All" } else { "" }))
             .header(CONTENT_TYPE, kind);
-        if let Some((user, groups)) = &self.acts_as {
-            request = request.header("Impersonate-User", user);
-            for group in groups {
-                request = request.header("Impersonate-Group", group);
-            }
+        for (header, value) in &self.acts_as {
+            request = request.header(header, value);
         }
         self.client.request(request.body(call.body.to_string().into_bytes()).unwrap()).await
     }
@@ -142,7 +155,7 @@ impl Call {
         let name = request.pointer("/metadata/name").and_then(Value::as_str).unwrap().to_owned();
         request["metadata"].as_object_mut().unwrap().remove("resourceVersion");
         request["status"]["conditions"] =
-            serde_json::json!([{"type": condition, "status": "True", "reason": "Test", "message": "by a test"}]);
+            json!([{"type": condition, "status": "True", "reason": "Test", "message": "by a test"}]);
         Self { method: "PUT", path: format!("{REQUESTS}/{name}/approval"), body: request }
     }
 }

@@ -42,6 +42,7 @@ mod policy_oci;
 mod policy_status;
 mod policy_verbs;
 mod proxy;
+mod recorded;
 mod replica_set;
 mod requests;
 mod reviews;
