@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use crate::order::{Message, Order, Request, Size};
 use crate::pki::{self, Authority};
 use crate::progress::{Observer, print};
 use crate::tool::tool;
-use crate::{image, packages};
+use crate::{config, image, packages};
 
 /// What cluster is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +105,14 @@ pub struct Allowed {
     pub namespace: String,
     /// The name of the object; empty: none was named.
     pub name: String,
+}
+
+/// One more API server of a cluster, which ends with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiServer {
+    /// The kubeconfig of an administrator who asks this one.
+    pub kubeconfig: PathBuf,
+    daemon: String,
 }
 
 /// A running cluster. Dropping it ends every process of it and removes its files.
@@ -392,6 +401,41 @@ impl Cluster {
     /// Lets the processes of a paused cluster go on.
     pub fn resume(&self) -> Result<(), Error> {
         self.ask(&Request::Resume)
+    }
+
+    /// Starts one more API server of a cluster without a node, beside the first one and with the same etcd, and waits until it is
+    /// ready.
+    pub fn add_api_server(&self) -> Result<ApiServer, Error> {
+        if !self.server.starts_with("https://127.0.0.1:") {
+            let why = "has a node, where one API server runs; ask for one without".into();
+            return Err(Error::Cluster { cluster: self.name.clone(), why });
+        }
+        let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+        let port = listener.trying(|| "looking for a free port".into())?.port();
+        let admin = fs::read_to_string(&self.kubeconfig).trying(|| format!("reading {}", self.kubeconfig.display()))?;
+        let kubeconfig = self.own()?.dir.join(format!("admin-{port}.kubeconfig"));
+        pki::write(&kubeconfig, &admin.replace(&self.server, &format!("https://127.0.0.1:{port}")), true)?;
+        let daemon = config::api_server_at(port);
+        self.start_again(&daemon)?;
+        let begun = Instant::now();
+        let path = kubeconfig.display().to_string();
+        loop {
+            match self.kubectl(&["get", "--raw", "/readyz", "--kubeconfig", &path]) {
+                Ok(_) => return Ok(ApiServer { kubeconfig, daemon }),
+                Err(error) if begun.elapsed() > Duration::from_secs(60) => return Err(error),
+                Err(_) => sleep(Duration::from_millis(100)),
+            }
+        }
+    }
+
+    /// Stops one of several API servers where it is, so that it falls behind.
+    pub fn hold(&self, server: &ApiServer) -> Result<(), Error> {
+        self.ask(&Request::Hold(server.daemon.clone()))
+    }
+
+    /// Lets it go on.
+    pub fn release(&self, server: &ApiServer) -> Result<(), Error> {
+        self.ask(&Request::Release(server.daemon.clone()))
     }
 
     /// Kills the API server.

@@ -19,15 +19,29 @@ pub(crate) const GARBAGE: &str = "400";
 /// Daemons that run as a user of their own. One cluster takes 19 of the 128 inotify instances that a user has, 11 of
 /// them in these; all clusters as root would make the seventh one fail in ways that name no reason.
 pub(crate) fn needs_no_rights(daemon: &str) -> bool {
-    matches!(daemon, "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler")
+    matches!(program(daemon), "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler")
+}
+
+/// The name of one more API server, which listens at this port.
+pub(crate) fn api_server_at(port: u16) -> String {
+    format!("kube-apiserver@{port}")
+}
+
+/// The name of the program of a daemon.
+fn program(daemon: &str) -> &str {
+    daemon.split_once('@').map_or(daemon, |(program, _)| program)
+}
+
+/// The port of a daemon that has one of its own.
+fn own_port(daemon: &str) -> Option<u16> {
+    daemon.split_once('@')?.1.parse().ok()
 }
 
 /// Program and arguments of a daemon.
 pub(crate) fn command(place: &Place, daemon: &str) -> Option<(PathBuf, Vec<String>)> {
     let at = |name: &str| place.dir.join(name).display().to_string();
     let pki = |name: &str| at(&format!("pki/{name}"));
-    let program = place.binary(daemon).to_owned();
-    let arguments = match daemon {
+    let arguments = match program(daemon) {
         "etcd" => vec![
             format!("--data-dir={}", at("etcd")),
             // A socket in our own directory can neither collide with anybody nor be reached by anybody.
@@ -37,7 +51,7 @@ pub(crate) fn command(place: &Place, daemon: &str) -> Option<(PathBuf, Vec<Strin
             "--listen-peer-urls=http://127.0.0.1:0".into(),
             "--unsafe-no-fsync".into(),
         ],
-        "kube-apiserver" => api_server(place),
+        "kube-apiserver" => api_server(place, own_port(daemon).unwrap_or(place.port)),
         "kube-controller-manager" => {
             let mut arguments = client("kcm", place);
             arguments.extend([
@@ -74,7 +88,7 @@ pub(crate) fn command(place: &Place, daemon: &str) -> Option<(PathBuf, Vec<Strin
         "kube-proxy" => vec![format!("--config={}", at("kube-proxy.yaml"))],
         _ => return None,
     };
-    Some((program, arguments))
+    Some((place.binary(program(daemon)).to_owned(), arguments))
 }
 
 fn client(name: &str, place: &Place) -> Vec<String> {
@@ -84,11 +98,11 @@ fn client(name: &str, place: &Place) -> Vec<String> {
         .to_vec()
 }
 
-fn api_server(place: &Place) -> Vec<String> {
+fn api_server(place: &Place, port: u16) -> Vec<String> {
     let pki = |name: &str| place.dir.join("pki").join(name).display().to_string();
     let mut arguments = vec![
         format!("--etcd-servers=unix://{}", place.dir.join("run/etcd.sock").display()),
-        format!("--secure-port={}", place.port),
+        format!("--secure-port={port}"),
         format!("--tls-cert-file={}", pki("apiserver.crt")),
         format!("--tls-private-key-file={}", pki("apiserver.key")),
         format!("--client-ca-file={}", pki("ca.crt")),

@@ -39,7 +39,7 @@ mod verbs;
 pub use binaries::{
     Binaries, GO_FLAGS, binaries, binaries_observed, earlier_ocm_version, go_program, go_tool, ocm_version,
 };
-pub use cluster::{Allowed, Answered, Cluster, Spec, prepare_nodes, shared};
+pub use cluster::{Allowed, Answered, ApiServer, Cluster, Spec, prepare_nodes, shared};
 pub use error::Error;
 pub use order::Size;
 pub use packages::{packages, proxy_program};

@@ -243,6 +243,8 @@ impl Node {
                 }
                 Ok(())
             }
+            Request::Hold(daemon) => self.signal_one(daemon, Signal::STOP),
+            Request::Release(daemon) => self.signal_one(daemon, Signal::CONT),
             Request::Pause => {
                 self.signal(Signal::STOP);
                 Ok(())
@@ -256,6 +258,12 @@ impl Node {
             }
             Request::Import(_) => Err(self.cluster("has no images; only clusters with a node have them".into())),
         }
+    }
+
+    /// Sends a signal to one daemon.
+    fn signal_one(&self, daemon: &str, signal: Signal) -> Result<(), Error> {
+        let pid = self.running.get(daemon).ok_or_else(|| self.cluster(format!("runs no {daemon}")))?;
+        rustix::process::kill_process(*pid, signal).trying(|| format!("sending a signal to {daemon}"))
     }
 
     /// Sends a signal to everything of the cluster but this process.

@@ -68,6 +68,10 @@ pub(crate) enum Request {
     Start(String),
     Pause,
     Resume,
+    /// Stops one daemon where it is.
+    Hold(String),
+    /// Lets that daemon go on.
+    Release(String),
     Network(bool),
     /// Takes the images of an archive into the node's store.
     Import(PathBuf),

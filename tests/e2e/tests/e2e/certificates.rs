@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use control_plane::ApiServer;
 use e2e_tests::accept_support::{Hub, managed_cluster};
 use e2e_tests::connection::connect;
 use e2e_tests::controller_support::FailingProxy;
@@ -100,14 +101,14 @@ fn renews(kubeconfig: &Path, code: i32) -> Said {
     said
 }
 
-/// Asks the hub for reviews until it is told to stop; returns how many came, and those that were not answered.
-fn load(kubeconfig: &Path, stop: &AtomicBool) -> (usize, Vec<String>) {
+/// Asks the hub for reviews until it has to stop; returns how many came, and those that were not answered.
+fn load(kubeconfig: &Path, ends: impl Fn() -> bool) -> (usize, Vec<String>) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let client = runtime.block_on(connect(kubeconfig)).client;
     let api: Api<ManagedCluster> = Api::all(client);
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let (cluster, mut asked, mut failed) = (managed_cluster("c1"), 0, Vec::new());
-    while !stop.load(Ordering::Relaxed) {
+    while !ends() {
         let all = (0..AT_ONCE).map(|_| api.create(&dry, &cluster));
         let answers = runtime.block_on(futures::future::join_all(all));
         asked += answers.len();
@@ -117,9 +118,10 @@ fn load(kubeconfig: &Path, stop: &AtomicBool) -> (usize, Vec<String>) {
     (asked, failed)
 }
 
-/// How often the API server went on without an answer of the webhook.
-fn passed_unasked(hub: &Hub) -> String {
-    let metrics = hub.cluster.kubectl(&["get", "--raw", "/metrics"]).expect("metrics");
+/// How often an API server went on without an answer of the webhook.
+fn passed_unasked(hub: &Hub, kubeconfig: &Path) -> String {
+    let kubeconfig = kubeconfig.to_str().expect("text");
+    let metrics = hub.cluster.kubectl(&["get", "--raw", "/metrics", "--kubeconfig", kubeconfig]).expect("metrics");
     let lines = metrics.lines().filter(|line| line.starts_with("apiserver_admission_webhook_fail_open_count{"));
     lines.filter(|line| line.contains("policy.kubectl-ocm.dev")).map(|line| format!("{line}\n")).collect()
 }
@@ -142,9 +144,9 @@ fn under_load(hub: &Hub, webhook: &Webhook, story: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     let kubeconfig = hub.cluster.kubeconfig();
     let cluster = &hub.cluster;
-    let before = passed_unasked(hub);
+    let before = passed_unasked(hub, kubeconfig);
     let (asked, failed) = std::thread::scope(|scope| {
-        let loading = scope.spawn(|| load(kubeconfig, &stop));
+        let loading = scope.spawn(|| load(kubeconfig, || stop.load(Ordering::Relaxed)));
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 let secret = e2e_tests::object(cluster, &["--namespace=ocm-policy-engine", SECRETS[1]]);
@@ -160,7 +162,7 @@ fn under_load(hub: &Hub, webhook: &Webhook, story: impl FnOnce()) {
     });
     assert!(failed.is_empty(), "{} of {asked} failed: {}", failed.len(), failed[0]);
     assert!(asked > 5 * AT_ONCE, "{asked}");
-    assert_eq!(passed_unasked(hub), before);
+    assert_eq!(passed_unasked(hub, kubeconfig), before);
 }
 
 /// Waits until the webhook serves with what its Secret holds, and a while longer, so that connections are made anew.
@@ -174,14 +176,34 @@ fn settles(hub: &Hub, webhook: &Webhook) {
     std::thread::sleep(Duration::from_secs(3));
 }
 
+/// For so long of the time that is left to API servers one of them hears nothing.
+const BEHIND: Duration = Duration::from_secs(45);
+const _: () = assert!(BEHIND.as_secs() < LEARNS.as_secs());
+
+/// What becomes of an API server that has heard of no bundle since it was held, and goes on in time.
+fn catches_up(hub: &Hub, behind: &ApiServer) {
+    std::thread::sleep(BEHIND);
+    hub.cluster.release(behind).expect("it goes on");
+    let kubeconfig = behind.kubeconfig.to_str().expect("text");
+    let is_ready = || hub.cluster.kubectl(&["get", "--raw", "/readyz", "--kubeconfig", kubeconfig]).is_ok();
+    until_within(LEARNS - BEHIND, "it has its connections again", String::new, is_ready);
+    // Until the webhook serves with the new certificate, and longer.
+    let begun = Instant::now();
+    let (asked, failed) = load(&behind.kubeconfig, || begun.elapsed() > LEARNS - BEHIND + Duration::from_secs(10));
+    assert!(failed.is_empty(), "{} of {asked} failed: {}", failed.len(), failed[0]);
+    assert!(asked > AT_ONCE, "{asked}");
+}
+
 #[test]
 fn runs_that_are_killed_after_each_of_their_writes_lose_no_review() {
     let before = aged(250, 61);
     let (hub, webhook, user) = served("certificates", &before);
+    let behind = hub.cluster.add_api_server().expect("another API server");
+    let unasked = passed_unasked(&hub, &behind.kubeconfig);
     let first = bundles(&hub);
     under_load(&hub, &webhook, || {
         let mut states = Vec::new();
-        for write in 1..=4 {
+        let mut one = |write| {
             let begun = Instant::now();
             let proxy = FailingProxy::start(&hub.cluster, &user, 1);
             let mut child = command(&proxy.kubeconfig).stderr(Stdio::null()).spawn().expect("it starts");
@@ -197,7 +219,17 @@ fn runs_that_are_killed_after_each_of_their_writes_lose_no_review() {
                 pair(&hub, SECRETS[1]) != before.serving,
             ));
             settles(&hub, &webhook);
-        }
+        };
+        one(1);
+        one(2);
+        // One API server hears neither of the last bundle nor of anything else.
+        hub.cluster.hold(&behind).expect("it is held");
+        one(3);
+        std::thread::scope(|scope| {
+            scope.spawn(|| catches_up(&hub, &behind));
+            one(4);
+        });
+        assert_eq!(passed_unasked(&hub, &behind.kubeconfig), unasked);
         let all = first.len();
         // Each configuration is written whole.
         let changing = webhooks::bundles(&get(&hub, CONFIGURATIONS[0])).len();
