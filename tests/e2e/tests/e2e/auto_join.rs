@@ -12,7 +12,7 @@ use e2e_tests::accept_support::{Ask, all_established, managed_cluster, token_kub
 use e2e_tests::connection::connect;
 use e2e_tests::controller_support::Controller;
 use e2e_tests::grpc_support::{Credential, Event, GrpcServer};
-use e2e_tests::join_support::{JoinCommand, join};
+use e2e_tests::join_support::{JoinCommand, bring, join};
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, policy, prepare};
@@ -384,6 +384,9 @@ fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
         assert_eq!(count, 1, "{name}: {requests:#}");
     }
 
+    // What the hub brings gets there, and the agent says so.
+    bring(hub_cluster, "team-a", "brought");
+    default.kubectl(&["get", "configmap", "brought", "--namespace=default"]).expect("it is there");
     a_work_comes_and_goes_over_grpc(hub_cluster, over_grpc, "team-c");
     a_hostile_agent_over_grpc_gets_nothing(hub_cluster, over_grpc);
     the_agent_of_an_add_on_gets_its_certificate(hub_cluster, "team-a");

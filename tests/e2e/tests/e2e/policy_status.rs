@@ -9,6 +9,7 @@ use e2e_tests::refusals::{Answer, CLUSTERS, Call, Sender};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
 use e2e_tests::webhook_support::{Webhook, add_ons, policy};
 use e2e_tests::{SOON, until, until_within};
+use jiff::{SignedDuration, Timestamp};
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::policy_engine::{FailurePolicy, webhooks};
 use serde_json::{Value, json};
@@ -33,6 +34,14 @@ fn condition(hub: &Hub, name: &str, kind: &str) -> String {
 /// Status and reason of these conditions: Loaded, Enforcing, Degraded.
 fn conditions(hub: &Hub, name: &str) -> Vec<String> {
     ["Loaded", "Enforcing", "Degraded"].map(|kind| condition(hub, name, kind)).to_vec()
+}
+
+/// Since when a condition is as it is.
+fn since(hub: &Hub, name: &str, kind: &str) -> Timestamp {
+    let object = object(hub, name);
+    let all = object["status"]["conditions"].as_array().expect("conditions");
+    let one = all.iter().find(|one| one["type"] == kind).expect("it has this one");
+    one["lastTransitionTime"].as_str().and_then(|time| time.parse().ok()).expect("a time")
 }
 
 fn becomes(hub: &Hub, name: &str, expected: [&str; 3]) {
@@ -81,10 +90,13 @@ fn enforcing_is_what_the_api_server_was_seen_to_do() {
     assert_eq!(object(&hub, GOOD)["metadata"]["resourceVersion"], version);
     assert_eq!((events(&hub, "NotEnforcing"), events(&hub, "Enforcing")), (0, 0));
 
-    // Nobody is asked any more.
+    // Nobody is asked any more, which is told within seconds.
     let kubectl = |words: &[&str]| hub.cluster.kubectl(words).expect("kubectl does it");
+    let deleted = Timestamp::now();
     kubectl(&["delete", "validatingwebhookconfiguration", "ocm-policy-webhook"]);
     becomes(&hub, GOOD, ["True Loaded", "False ConfigurationMissing", "True ConfigurationMissing"]);
+    let took = since(&hub, GOOD, "Enforcing").duration_since(deleted);
+    assert!(took <= SignedDuration::from_secs(10), "{took:?}");
     assert_eq!(conditions(&hub, "records")[1], "False Mode");
     assert!(controller.get("/metrics").contains("ocm_policy_enforcing 0"));
     webhook.configure_as_installed(&hub.cluster, FailurePolicy::Ignore);
