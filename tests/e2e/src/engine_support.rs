@@ -1,7 +1,7 @@
 //! The policy engine in pods: the image of the webhook as it is in the sources now.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use control_plane::Cluster;
@@ -54,7 +54,7 @@ pub fn kill_processes_of(pods: &[String]) {
 fn processes_of(pod: &str) -> Vec<PathBuf> {
     let told = format!("HOSTNAME={pod}");
     let is_told = |process: &PathBuf| {
-        let environment = fs::read(Path::new(process).join("environ")).unwrap_or_default();
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|variable| variable == told.as_bytes())
     };
     let all = fs::read_dir("/proc").expect("/proc can be read").flatten().map(|entry| entry.path());
