@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use launcher::cargo;
+use launcher::{cargo, cargo_home};
 
 use crate::binaries::root;
 use crate::run::Run;
@@ -23,6 +23,11 @@ pub fn guests(target: &Path, names: &[&str]) -> Result<Vec<PathBuf>, String> {
     command.args(["build", "--quiet", "--profile", "policy", "--target", TRIPLE, "--target-dir"]).arg(&target);
     // Flags for the tests are not for the guests.
     command.current_dir(root()).env_remove("RUSTFLAGS");
+    // As `ocm-policy-builtin` builds them: with other flags each would compile everything again.
+    if let Some(home) = cargo_home() {
+        let flag = format!("--remap-path-prefix={}=/cargo", home.display());
+        command.args(["--config", &format!("target.{TRIPLE}.rustflags=[{flag:?}]")]);
+    }
     for name in names {
         command.args(["--package", &format!("policy-{name}")]);
     }

@@ -25,6 +25,6 @@ pub use binaries::{binaries, binary, build, build_some, file_name, folder, root}
 pub use cli::Cli;
 pub use guest::{guests, target};
 pub use kubeconfig::kubeconfig;
-pub use launcher::{BINARIES, cargo};
+pub use launcher::{BINARIES, cargo, cargo_home};
 pub use run::Run;
 pub use snapshot::escape;

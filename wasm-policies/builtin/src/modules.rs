@@ -31,4 +31,19 @@ mod tests {
         assert!(ALL.iter().all(|builtin| builtin.module.starts_with(b"\0asm\x01")));
         assert!(find("name-claim").is_some() && find("name_claim").is_none());
     }
+
+    /// What the same sources are compiled to on another machine is the same, byte by byte.
+    #[test]
+    fn no_module_tells_where_the_sources_of_crates_lie() {
+        let mut places = 0;
+        for builtin in ALL {
+            let text = String::from_utf8_lossy(builtin.module);
+            for (at, _) in text.match_indices("/registry/src/") {
+                places += 1;
+                assert!(text[..at].ends_with("/cargo"), "{} names another folder at {at}", builtin.name);
+            }
+        }
+        // Panics do tell of which crate they are.
+        assert!(places > 0);
+    }
 }
