@@ -19,6 +19,13 @@ const ZIGBUILD: Package<'static> = Package {
     good,
 };
 
+/// What zig is told as compiler of C. A library may tell when it was compiled, as mimalloc does: the same sources later are the
+/// same binary. These are words of `CFLAGS`, which no shell reads: the quotes reach the compiler.
+const NO_TIME: &str = r#"-Wno-builtin-macro-redefined -D__DATE__="" -D__TIME__="" -D__TIMESTAMP__="""#;
+
+/// How the names of variables begin by which other builds of this machine are told what to make, and with which tools.
+const OF_OTHERS: [&str; 7] = ["AR_", "CARGO_PROFILE_", "CARGO_TARGET_", "CC_", "CFLAGS", "RUSTFLAGS", "TARGET_CFLAGS"];
+
 /// Builds the binary of a package.
 ///
 /// # Errors
@@ -28,7 +35,13 @@ pub fn binary(package: &str, architecture: Architecture, release: bool) -> Resul
     let tools = ZIGBUILD.install().map_err(|error| error.to_string())?;
     standard_library(triple)?;
     let root = cli_tests::root();
+    let home = cli_tests::cargo_home().ok_or("neither CARGO_HOME nor HOME is set")?;
     let mut cargo = cli_tests::cargo();
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|name| OF_OTHERS.iter().any(|begin| name.starts_with(begin))) {
+            cargo.env_remove(name);
+        }
+    }
     cargo
         .args(["zigbuild", "--locked", "--bins", "--package", package, "--target", triple, "--target-dir"])
         .arg(&target);
@@ -41,8 +54,13 @@ pub fn binary(package: &str, architecture: Architecture, release: bool) -> Resul
         .current_dir(root)
         .env("PATH", path)
         .env("CARGO_ZIGBUILD_ZIG_PATH", zig(&tools))
-        .env("CARGO_ENCODED_RUSTFLAGS", flags(&root.display().to_string(), &home()?))
-        .env_remove("RUSTFLAGS")
+        .env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            flags(vec![(root, "/src"), (target.as_path(), "/target"), (home.as_path(), "/cargo")]),
+        )
+        // Parts of a build before would decide how the code is divided.
+        .env("CARGO_INCREMENTAL", "0")
+        .env(format!("CFLAGS_{}", triple.replace('-', "_")), NO_TIME)
         .stdin(Stdio::null());
     match cargo.status() {
         Ok(status) if status.success() => {
@@ -54,16 +72,14 @@ pub fn binary(package: &str, architecture: Architecture, release: bool) -> Resul
     }
 }
 
-/// What the compiler of Rust is told.
-fn flags(root: &str, home: &str) -> String {
-    [
-        // Where the sources lie is in the messages of panics; the same sources elsewhere are the same binary.
-        format!("--remap-path-prefix={root}=/src"),
-        format!("--remap-path-prefix={home}=/cargo"),
-        // Without it zig links to fixed addresses, which whoever attacks the process knows beforehand.
-        "-Clink-arg=-pie".to_owned(),
-    ]
-    .join("\u{1f}")
+/// What the compiler of Rust is told. Where sources lie, those that build scripts write among them, is in the messages of
+/// panics: each of these folders gets a name that is the same everywhere.
+fn flags(mut folders: Vec<(&Path, &str)>) -> String {
+    // Of several that a file is in, the last one counts.
+    folders.sort_by_key(|(folder, _)| folder.components().count());
+    let remapped = folders.iter().map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
+    // Without it zig links to fixed addresses, which whoever attacks the process knows beforehand.
+    remapped.chain(["-Clink-arg=-pie".to_owned()]).collect::<Vec<_>>().join("\u{1f}")
 }
 
 /// Makes sure that Rust's library for these machines is there.
@@ -77,16 +93,15 @@ fn standard_library(triple: &str) -> Result<(), String> {
     let added = Command::new("rustup").args(["target", "add", triple]).current_dir(cli_tests::root()).status();
     match added {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(format!("rustup cannot add the target {triple}")),
-        Err(error) => Err(format!("the target {triple} is not installed, and rustup cannot be started: {error}")),
+        Ok(_) => Err(format!(
+            "Rust's library for {triple} is missing, and rustup could not add it, as it says above; once it can, type the same \
+             again"
+        )),
+        Err(error) => Err(format!(
+            "Rust's library for {triple} is missing, and there is no rustup to add it ({error}); install it the way that Rust \
+             was installed, and type the same again"
+        )),
     }
-}
-
-/// Where Cargo keeps the sources of crates.
-fn home() -> Result<String, String> {
-    let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = variable("CARGO_HOME").or_else(|| Some(variable("HOME")?.join(".cargo")));
-    Ok(home.ok_or("neither CARGO_HOME nor HOME is set")?.display().to_string())
 }
 
 fn zig(tools: &Path) -> PathBuf {
@@ -117,13 +132,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_with_spaces_are_one_flag() {
-        let flags = flags("/home/some one/src", "/home/some one/.cargo");
-        let flags: Vec<_> = flags.split('\u{1f}').collect();
-        assert_eq!(
-            flags[..2],
-            ["--remap-path-prefix=/home/some one/src=/src", "--remap-path-prefix=/home/some one/.cargo=/cargo"]
-        );
-        assert_eq!(flags.len(), 3);
+    fn folders_with_spaces_are_one_flag_and_the_innermost_one_counts() {
+        let of = |folders: &[(&str, &'static str)]| {
+            let folders = folders.iter().map(|(folder, name)| (Path::new(*folder), *name)).collect();
+            flags(folders).split('\u{1f}').map(str::to_owned).collect::<Vec<_>>()
+        };
+        let [root, target, home] =
+            [("/home/some one/src", "/src"), ("/home/some one/src/target", "/target"), ("/home/some one", "/cargo")];
+        let expected = [
+            "--remap-path-prefix=/home/some one=/cargo",
+            "--remap-path-prefix=/home/some one/src=/src",
+            "--remap-path-prefix=/home/some one/src/target=/target",
+            "-Clink-arg=-pie",
+        ];
+        assert_eq!(of(&[root, target, home]), expected);
+        assert_eq!(of(&[target, home, root]), expected);
+    }
+
+    #[test]
+    fn words_about_times_are_not_taken_apart() {
+        // As the crate `cc` takes them apart.
+        let words: Vec<_> = NO_TIME.split_ascii_whitespace().collect();
+        assert_eq!(words[1..], [r#"-D__DATE__="""#, r#"-D__TIME__="""#, r#"-D__TIMESTAMP__="""#]);
     }
 }
