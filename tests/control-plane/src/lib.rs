@@ -42,7 +42,7 @@ pub use binaries::{
 pub use cluster::{Allowed, Answered, ApiServer, Cluster, Spec, prepare_nodes, shared};
 pub use error::Error;
 pub use order::Size;
-pub use packages::{packages, proxy_program};
+pub use packages::{emulator, packages, proxy_program};
 pub use progress::{Observer, Progress, print};
 pub use python::Package;
 #[doc(hidden)]

@@ -26,6 +26,9 @@ const PROGRAMS: [(&str, &str); 6] = [
 /// The real proxy that tests go through, and the Debian package that brings it: the program without a service.
 const PROXY: (&str, &str) = ("apache2", "apache2-bin");
 
+/// What runs programs for another processor, and the Debian package that brings it: one program for each processor.
+const EMULATOR: (&str, &str) = ("qemu-", "qemu-user");
+
 /// Where network plugins are: Debian's package, and the place that most others use.
 const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
 
@@ -53,10 +56,24 @@ pub fn packages(observe: Observer<'_>) -> Result<(), Error> {
 /// When it is missing and cannot be installed.
 pub fn proxy_program(observe: Observer<'_>) -> Result<PathBuf, Error> {
     let (program, package) = PROXY;
+    one("tests of proxies need", program, package, observe)
+}
+
+/// The program that runs those for another processor, such as `aarch64`. Where it is missing it is installed, which needs root.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub fn emulator(processor: &str, observe: Observer<'_>) -> Result<PathBuf, Error> {
+    let (begin, package) = EMULATOR;
+    one("running programs for another processor needs", &format!("{begin}{processor}"), package, observe)
+}
+
+/// A program, installed where it is missing; `who_needs` begins the sentence that says why where that cannot be done.
+fn one(who_needs: &str, program: &str, package: &str, observe: Observer<'_>) -> Result<PathBuf, Error> {
     let machine = Machine::this()?;
     let found = || machine.program(program);
     if found().is_none() {
-        install("tests of proxies need", &[package], observe, || found().is_some())?;
+        install(who_needs, &[package], observe, || found().is_some())?;
     }
     found().ok_or_else(|| Error::host(format!("{package} was installed and brings no {program}")))
 }

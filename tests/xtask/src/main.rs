@@ -20,7 +20,7 @@ enum Verb {
     Demo(demo::Arguments),
     /// Everything that must hold: format, layers, lints, tests of all kinds, documents
     Verify(verify::Arguments),
-    /// Thousands of clusters before the policy engine: figures, and what becomes of it when things break meanwhile
+    /// What takes too long for `cargo verify`: the image built twice, thousands of clusters while things break, faults, stories
     Soak(soak::Arguments),
     /// Write what is generated: the help in docs/commands
     Generate,

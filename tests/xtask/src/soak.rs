@@ -4,6 +4,7 @@ use std::process::Command;
 
 use clap::{Args, ValueEnum};
 
+use crate::image;
 use crate::places::target;
 
 /// Arguments of `cargo soak`.
@@ -11,7 +12,7 @@ use crate::places::target;
 pub struct Arguments {
     /// What is run
     #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',',
-          default_values_t = [Part::Storm, Part::Faults, Part::Stories])]
+          default_values_t = [Part::Image, Part::Storm, Part::Faults, Part::Stories])]
     pub parts: Vec<Part>,
     /// How many clusters come at once, at least two different numbers: they are measured one after the other
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 10_000],
@@ -25,6 +26,8 @@ pub struct Arguments {
 /// What can be run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
+    /// The image of the policy engine for every processor, built here and in another folder: whether both are the same, and run
+    Image,
     /// Thousands of clusters before the policy engine, while things break
     Storm,
     /// Every fault that troubleshoot has to find, made for real, but those of `cargo verify`
@@ -33,13 +36,17 @@ pub enum Part {
     Stories,
 }
 
-/// Runs the parts. They print tables and write nothing.
+/// Runs the parts, which print what they find.
 ///
 /// # Errors
 /// What cannot be built or run, or was not as it should be.
 pub fn run(arguments: &Arguments) -> Result<(), String> {
     let Arguments { parts, clusters, seed } = arguments;
     let mut wrong = Vec::new();
+    // First: what it finds changed is better said before hours than after them.
+    if parts.contains(&Part::Image) {
+        wrong.extend(image::twice().err());
+    }
     if parts.contains(&Part::Storm) {
         wrong.extend(storm(clusters, *seed).err());
     }

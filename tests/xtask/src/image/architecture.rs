@@ -20,6 +20,22 @@ impl Architecture {
         }
     }
 
+    /// Its number in the headers of programs.
+    pub(super) const fn elf(self) -> u16 {
+        match self {
+            Self::Amd64 => 62,
+            Self::Arm64 => 183,
+        }
+    }
+
+    /// Its name in Rust, and in QEMU.
+    pub(super) const fn processor(self) -> &'static str {
+        match self {
+            Self::Amd64 => "x86_64",
+            Self::Arm64 => "aarch64",
+        }
+    }
+
     /// What Rust compiles for. With musl, whose C library is linked in whole.
     pub(super) const fn triple(self) -> &'static str {
         match self {

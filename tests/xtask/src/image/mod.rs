@@ -6,12 +6,15 @@ mod architecture;
 mod archive;
 mod build;
 mod linked;
+mod program;
 mod run;
 mod sbom;
 mod smoke;
+mod twice;
 
 pub use architecture::Architecture;
 pub use archive::{Archive, Image, Platform, USER, archive};
 pub use linked::linked;
 pub use run::{Arguments, run};
 pub use smoke::smoke;
+pub use twice::twice;

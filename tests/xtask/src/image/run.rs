@@ -4,25 +4,30 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 
 use super::architecture::Architecture;
 use super::archive::{Image, Platform, archive};
 use super::smoke::smoke;
-use super::{build, sbom};
+use super::{build, program, sbom};
 use crate::places::target;
+
+/// The program of the policy engine.
+const PACKAGE: &str = "ocm-policy-webhook";
+/// Where an image is that is in no registry.
+const NOWHERE: &str = "localhost";
 
 /// Arguments of `cargo xtask image`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// The package whose binary becomes the image's entry point
-    #[arg(long, value_name = "NAME", default_value = "ocm-policy-webhook")]
+    #[arg(long, value_name = "NAME", default_value = PACKAGE)]
     pub package: String,
     /// Processors to build for
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME", default_value = "amd64")]
     pub arch: Vec<Architecture>,
     /// Registry and repository that the image is named after
-    #[arg(long, value_name = "NAME", default_value = "localhost")]
+    #[arg(long, value_name = "NAME", default_value = NOWHERE)]
     pub registry: String,
     /// Build with the dev profile, to try the packaging
     #[arg(long)]
@@ -32,12 +37,48 @@ pub struct Arguments {
     pub try_it: bool,
 }
 
+impl Arguments {
+    /// Those of the policy engine as it is shipped.
+    pub(super) fn for_every_processor() -> Self {
+        Self {
+            package: PACKAGE.to_owned(),
+            arch: Architecture::value_variants().to_vec(),
+            registry: NOWHERE.to_owned(),
+            dev: false,
+            try_it: false,
+        }
+    }
+}
+
+/// What was built and written.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    /// The binary for each processor.
+    pub(super) binaries: Vec<(Architecture, PathBuf)>,
+    /// What is linked into each of them.
+    pub(super) lists: Vec<PathBuf>,
+    /// The image.
+    pub(super) archive: PathBuf,
+    /// Its name, without its digest.
+    pub(super) reference: String,
+}
+
 /// Builds the binary for each processor, and writes the archive and the lists.
 ///
 /// # Errors
 /// What could not be had, built or written, and why.
 pub fn run(arguments: &Arguments) -> Result<(), String> {
-    let Arguments { package, arch, registry, dev, try_it } = arguments;
+    let made = make(arguments)?;
+    if arguments.try_it {
+        let said = smoke(&made.archive, &made.reference, &["--version"])?;
+        println!("ran as a pod and said: {}", said.trim());
+    }
+    Ok(())
+}
+
+/// The same without trying it.
+pub(super) fn make(arguments: &Arguments) -> Result<Made, String> {
+    let Arguments { package, arch, registry, dev, try_it: _ } = arguments;
     let folder = target()?.join("image");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let write = |name: String, bytes: &[u8]| -> Result<PathBuf, String> {
@@ -49,24 +90,24 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let version = env!("CARGO_PKG_VERSION");
     // Before the minutes of the build, in which somebody may check out another commit.
     let labels = labels(package)?;
-    let mut platforms = Vec::new();
+    let (mut platforms, mut binaries, mut lists) = (Vec::new(), Vec::new(), Vec::new());
     for architecture in arch {
         let binary = build::binary(package, *architecture, !dev)?;
-        let listed = sbom::of(package, architecture.triple())?;
-        write(format!("{package}-{version}-linux-{}.cdx.json", architecture.name()), listed.as_bytes())?;
         let bytes = fs::read(&binary).map_err(|error| format!("{}: {error}", binary.display()))?;
+        program::check(&bytes, *architecture)
+            .map_err(|why| format!("{} cannot be an image: {why}", binary.display()))?;
+        let listed = sbom::of(package, architecture.triple())?;
+        let name = format!("{package}-{version}-linux-{}.cdx.json", architecture.name());
+        lists.push(write(name, listed.as_bytes())?);
         platforms.push(Platform { architecture: architecture.name(), binary: bytes, files: Vec::new() });
+        binaries.push((*architecture, binary));
     }
     let image =
         Image { name: package, reference: format!("{registry}/{package}:{version}"), labels, platforms, packed: true };
-    let archive = archive(&image).map_err(|error| format!("writing the archive: {error}"))?;
-    let file = write(format!("{package}-{version}.tar"), &archive.bytes)?;
-    println!("image {}@{}", image.reference, archive.digest);
-    if *try_it {
-        let said = smoke(&file, &image.reference, &["--version"])?;
-        println!("ran as a pod and said: {}", said.trim());
-    }
-    Ok(())
+    let written = archive(&image).map_err(|error| format!("writing the archive: {error}"))?;
+    let archive = write(format!("{package}-{version}.tar"), &written.bytes)?;
+    println!("image {}@{}", image.reference, written.digest);
+    Ok(Made { binaries, lists, archive, reference: image.reference })
 }
 
 /// What the image says of itself, in the words of the OCI specification.
