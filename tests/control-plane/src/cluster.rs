@@ -494,6 +494,15 @@ impl Cluster {
         self.ask(&Request::Import(archive))
     }
 
+    /// Has a node speak HTTP without TLS to a registry, which is its host and port.
+    pub fn speak_http_to(&self, registry: &str) -> Result<(), Error> {
+        let dir = self.dir().ok_or_else(|| Error::host("this cluster is not ours: its nodes are not told anything"))?;
+        let folder = dir.join(config::REGISTRIES).join(registry);
+        fs::create_dir_all(&folder).trying(|| format!("creating {}", folder.display()))?;
+        let file = folder.join("hosts.toml");
+        fs::write(&file, format!("server = \"http://{registry}\"\n")).trying(|| format!("writing {}", file.display()))
+    }
+
     /// Runs the real kubectl as an administrator of the cluster.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String, Error> {
         let done = self.kubectl_command().args(arguments).output().trying(|| "starting kubectl".into())?;

@@ -149,14 +149,27 @@ fn api_server(place: &Place, port: u16) -> Vec<String> {
     arguments
 }
 
+/// Where the containerd of a node finds what pods need.
+pub(crate) struct OfNode {
+    /// The programs of network plugins.
+    plugins: String,
+    /// What these are told.
+    networks: String,
+    /// How registries are spoken to: a folder for each that is not spoken to as usual.
+    registries: String,
+}
+
+/// The name of [`OfNode::registries`] in the directory of a cluster.
+pub(crate) const REGISTRIES: &str = "registries";
+
 /// The configuration of containerd.
-pub(crate) fn containerd(root: &str, state: &str, socket: &str, network: Option<(&str, &str)>) -> String {
+pub(crate) fn containerd(root: &str, state: &str, socket: &str, node: Option<&OfNode>) -> String {
     let base = format!("version = 2\nroot = \"{root}\"\nstate = \"{state}\"\n[grpc]\n  address = \"{socket}\"\n");
-    match network {
+    match node {
         None => {
             format!("disabled_plugins = [\"io.containerd.grpc.v1.cri\", \"io.containerd.internal.v1.opt\"]\n{base}")
         }
-        Some((plugins, config)) => format!(
+        Some(OfNode { plugins, networks, registries }) => format!(
             r#"disabled_plugins = ["io.containerd.internal.v1.opt"]
 {base}[plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{pause}"
@@ -164,7 +177,9 @@ pub(crate) fn containerd(root: &str, state: &str, socket: &str, network: Option<
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{plugins}"
-    conf_dir = "{config}"
+    conf_dir = "{networks}"
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "{registries}"
 "#,
             pause = PAUSE
         ),
@@ -191,7 +206,11 @@ pub(crate) fn write_all(place: &Place) -> Result<(), Error> {
             &at("containerd"),
             "/run/containerd",
             CONTAINERD,
-            Some((&place.order.cni.display().to_string(), &at("cni"))),
+            Some(&OfNode {
+                plugins: place.order.cni.display().to_string(),
+                networks: at("cni"),
+                registries: at(REGISTRIES),
+            }),
         ),
     )?;
     let bridge = serde_json::json!({

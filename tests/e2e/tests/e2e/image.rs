@@ -1,14 +1,17 @@
-//! Archives of images on a real node: the container runtime takes them, and runs them with as few rights as there are.
+//! Archives of images on a real node and in a real registry: the container runtime takes them from either, and runs them with
+//! as few rights as there are.
 //!
 //! `cargo test -p e2e-tests --test e2e image::`; it needs root. `cargo xtask image --try` does the same with a real image.
 
 use std::{env, fs};
 
 use control_plane::binaries;
-use xtask::image::{Image, Platform, archive, smoke};
+use e2e_tests::registry_support::Registry;
+use e2e_tests::webhook_support::own_address;
+use xtask::image::{Image, Platform, archive, node, pod};
 
 #[test]
-fn an_archive_runs_as_a_pod_without_any_rights() {
+fn an_archive_runs_as_a_pod_without_any_rights_and_a_registry_serves_it_by_its_digest() {
     let own = if env::consts::ARCH == "aarch64" { "arm64" } else { "amd64" };
     let other = if own == "arm64" { "amd64" } else { "arm64" };
     // A program that needs no other file, and says what it is.
@@ -26,10 +29,28 @@ fn an_archive_runs_as_a_pod_without_any_rights() {
     };
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("image.tar");
-    fs::write(&file, archive(&image).expect("an archive").bytes).expect("it is written");
-    let said = smoke(&file, &image.reference, &["version", "--client"]).expect("it runs");
+    let written = archive(&image).expect("an archive");
+    fs::write(&file, &written.bytes).expect("it is written");
+    let node = node().expect("a node");
+    node.import_image(&file).expect("it is taken");
+    let said = pod(&node, "right", &image.reference, "Never", &["version", "--client"]).expect("it runs");
     assert!(said.starts_with("Client Version: v1."), "{said}");
     // What the program says of wrong arguments is told, and that it failed.
-    let error = smoke(&file, &image.reference, &["fly"]).expect_err("it fails");
+    let error = pod(&node, "wrong", &image.reference, "Never", &["fly"]).expect_err("it fails");
     assert!(error.contains("the pod failed") && error.contains("unknown command"), "{error}");
+    // A registry calls an image what `cargo xtask image` prints, and a node finds it there by that. It is one that the node has
+    // no part of.
+    let mut served = image.clone();
+    served.packed = false;
+    for platform in &mut served.platforms {
+        platform.files.push(("share/served".to_owned(), b"by a registry".to_vec()));
+    }
+    let written = archive(&served).expect("an archive");
+    fs::write(&file, &written.bytes).expect("it is written");
+    let registry = Registry::start_at(&own_address(&node), &folder.path().join("registry"), false);
+    assert_eq!(registry.push(&file, "team/kubectl", "1.2.3"), written.digest);
+    node.speak_http_to(&registry.address).expect("it is told");
+    let pinned = format!("{}/team/kubectl@{}", registry.address, written.digest);
+    let said = pod(&node, "served", &pinned, "Always", &["version", "--client"]).expect("it runs");
+    assert!(said.starts_with("Client Version: v1."), "{said}");
 }

@@ -16,5 +16,5 @@ pub use architecture::Architecture;
 pub use archive::{Archive, Image, Platform, USER, archive};
 pub use linked::linked;
 pub use run::{Arguments, run};
-pub use smoke::smoke;
+pub use smoke::{node, pod, smoke};
 pub use twice::twice;

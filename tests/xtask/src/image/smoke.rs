@@ -7,31 +7,52 @@ use std::time::{Duration, Instant};
 use control_plane::{Cluster, Spec};
 use serde_json::{Value, json};
 
+/// The namespace of the pods, which gives them no rights.
+const NAMESPACE: &str = "image";
+
 /// Imports the archive on a node, runs the image with these arguments, and returns what it says.
 ///
 /// # Errors
 /// When the archive is not taken, or the pod does not end well.
 pub fn smoke(archive: &Path, reference: &str, arguments: &[&str]) -> Result<String, String> {
-    let cluster = Cluster::start(&Spec::node("image").ocm_images(false)).map_err(|error| error.to_string())?;
-    cluster.import_image(archive).map_err(|error| error.to_string())?;
+    let node = node()?;
+    node.import_image(archive).map_err(|error| error.to_string())?;
+    pod(&node, "image", reference, "Never", arguments)
+}
+
+/// A node for [`pod`].
+///
+/// # Errors
+/// When it does not start.
+pub fn node() -> Result<Cluster, String> {
+    let node = Cluster::start(&Spec::node("image").ocm_images(false)).map_err(|error| error.to_string())?;
     let namespace = json!({
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": { "name": "image", "labels": { "pod-security.kubernetes.io/enforce": "restricted" } },
+        "metadata": { "name": NAMESPACE, "labels": { "pod-security.kubernetes.io/enforce": "restricted" } },
     });
-    create(&cluster, &namespace)?;
+    create(&node, &namespace)?;
+    Ok(node)
+}
+
+/// Runs an image as a pod of this name, with these arguments, and returns what it says. `pull` is the policy by which the
+/// image is pulled: `Never` where it was imported.
+///
+/// # Errors
+/// When the pod does not end well.
+pub fn pod(node: &Cluster, name: &str, image: &str, pull: &str, arguments: &[&str]) -> Result<String, String> {
     let pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": { "name": "image", "namespace": "image" },
+        "metadata": { "name": name, "namespace": NAMESPACE },
         "spec": {
             "restartPolicy": "Never",
             "automountServiceAccountToken": false,
             "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
             "containers": [{
                 "name": "image",
-                "image": reference,
-                "imagePullPolicy": "Never",
+                "image": image,
+                "imagePullPolicy": pull,
                 "args": arguments,
                 "securityContext": {
                     "allowPrivilegeEscalation": false,
@@ -41,16 +62,18 @@ pub fn smoke(archive: &Path, reference: &str, arguments: &[&str]) -> Result<Stri
             }],
         },
     });
-    create(&cluster, &pod)?;
+    create(node, &pod)?;
+    let (get, logs) =
+        (["get", "pod", name, "--namespace", NAMESPACE, "--output=json"], ["logs", name, "--namespace", NAMESPACE]);
     let begun = Instant::now();
     loop {
-        let pod = kubectl(&cluster, &["get", "pod", "image", "--namespace=image", "--output=json"])?;
-        let pod: Value = serde_json::from_str(&pod).map_err(|error| format!("kubectl get pod: {error}"))?;
+        let pod: Value =
+            serde_json::from_str(&kubectl(node, &get)?).map_err(|error| format!("kubectl get pod: {error}"))?;
         let status = &pod["status"];
         match status["phase"].as_str().unwrap_or_default() {
-            "Succeeded" => return kubectl(&cluster, &["logs", "image", "--namespace=image"]),
+            "Succeeded" => return kubectl(node, &logs),
             "Failed" => {
-                let said = kubectl(&cluster, &["logs", "image", "--namespace=image"]).unwrap_or_default();
+                let said = kubectl(node, &logs).unwrap_or_default();
                 return Err(format!("the pod failed: {}\n{said}", status["containerStatuses"]));
             }
             _ if begun.elapsed() > Duration::from_secs(60) => {
