@@ -215,10 +215,13 @@ impl Gate {
 
     /// The answer to whoever tries who is asked; none: it is about something else. No policy is asked about it.
     fn probed(&self, asked: &Request<'_>, stage: Stage) -> Option<Reviewed> {
-        let created = asked.resource.as_ref().is_some_and(|resource| resource.operation == "CREATE");
+        let is_created = asked.resource.as_ref().is_some_and(|resource| resource.operation == "CREATE");
+        // Whoever may create a request of this name to try it, and approve requests, must not get a certificate by that.
+        let is_approved = asked.operation == Operation::Approve && !review::takes_away(asked);
         let (cluster, csr) = (asked.cluster.as_ref(), asked.csr.as_ref());
         let name = cluster.map(|cluster| &cluster.name).or_else(|| csr?.name.as_ref())?;
-        if !created || *name != policy_engine::PROBE {
+        let is_tried = is_created || is_approved;
+        if !is_tried || *name != policy_engine::PROBE {
             return None;
         }
         // Nothing is stored of what is only tried.

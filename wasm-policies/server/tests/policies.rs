@@ -719,8 +719,8 @@ async fn whoever_installs_the_webhook_sees_that_it_is_asked() {
 #[tokio::test]
 async fn whoever_tries_a_certificate_request_sees_that_the_webhook_is_asked_about_those() {
     let parts = support::parts();
-    // A policy that cannot be loaded refuses every approval.
-    parts.policies.apply(&[unknown(Mode::Enforce)]).await;
+    // Whatever policies say: here nothing.
+    parts.policies.apply(&[]).await;
     let mut object = ocm_core::policy_engine::probe_of_requests().body().clone();
     object["spec"]["username"] = "eva".into();
     let mut asks: Value = serde_json::from_str(&review(ocm_core::policy_engine::PROBE)).unwrap();
@@ -731,11 +731,16 @@ async fn whoever_tries_a_certificate_request_sees_that_the_webhook_is_asked_abou
     (request["object"], request["dryRun"]) = (object.clone(), true.into());
     let said = refused_review(&parts, &asks.to_string()).unwrap();
     assert_eq!(said, ocm_core::policy_engine::PROBE_SENTENCE);
-    // Whoever approves one of this name is judged.
+    // One that was stored while nobody answered gives nobody a certificate, and may be denied.
     let request = &mut asks["request"];
     (request["operation"], request["subResource"], request["oldObject"]) = ("UPDATE".into(), "approval".into(), object);
-    request["object"]["status"] = json!({"conditions": [{"type": "Approved", "status": "True"}]});
-    assert_eq!(refused_review(&parts, &asks.to_string()).unwrap(), "policy names: the policy cannot be loaded");
+    for (dry_run, decides, refused) in [(true, "Approved", true), (false, "Approved", true), (false, "Denied", false)] {
+        let request = &mut asks["request"];
+        request["dryRun"] = dry_run.into();
+        request["object"]["status"] = json!({"conditions": [{"type": decides, "status": "True"}]});
+        let said = refused_review(&parts, &asks.to_string());
+        assert_eq!(said.is_some_and(|said| said == ocm_core::policy_engine::PROBE_SENTENCE), refused, "{decides}");
+    }
 }
 
 #[tokio::test]
