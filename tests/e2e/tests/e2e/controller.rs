@@ -683,8 +683,9 @@ fn without_any_rule_of_its_role_it_lets_nobody_in_and_says_which_right_it_lacks(
 
 /// What the API server's log does not show on this hub: what is asked for within the API server, what Open Cluster Management's own
 /// webhooks ask for, of which `auto_join` tells, and what is for modules, of which `policy_oci` does.
-const UNLOGGED: [&str; 9] = [
+const UNLOGGED: [&str; 10] = [
     "approve signers",
+    "create certificatesigningrequests",
     "create configmaps in ocm-policy-engine",
     "create managedclusters",
     "create managedclustersets/join",
