@@ -163,8 +163,8 @@ fn enforcing(state: &State, mode: &str, seen: &Enforcement) -> Said {
 /// That it asks for what cannot be told.
 fn unread(state: &State) -> Option<Problem> {
     let message = format!(
-        "it answers with errors until it is told what it asks for: let webhook and controller list and watch that, and have the \
-         hub serve it: {}",
+        "it answers with errors, or no approval counts, until it is told what it asks for: let webhook and controller list and \
+         watch that, and have the hub serve it: {}",
         state.unread.join("; ")
     );
     (!state.unread.is_empty()).then_some(Problem { reason: EVIDENCE_UNREAD, message })

@@ -104,7 +104,7 @@ impl Knowledge {
         stores.iter().filter_map(|(key, followed)| Some(format!("{key}: {}", followed.store.lost()?))).collect()
     }
 
-    /// What of these queries cannot be told, each with the reason: who asks for it gets an error.
+    /// What of these queries cannot be told, each with the reason: who asks for it gets an error, or no approval that counts.
     pub(crate) fn unread(&self, queries: &[Query]) -> Vec<String> {
         let why = |source: &EvidenceSource| self.find(source)?.unread(OLDEST);
         let of = |query: &Query| {

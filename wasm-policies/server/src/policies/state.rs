@@ -23,7 +23,8 @@ pub struct State {
     pub in_short: Option<String>,
     /// What that lies with.
     pub with: With,
-    /// The evidence that it asks for and that cannot be told, each with the reason: it answers with errors meanwhile.
+    /// The evidence that it asks for and that cannot be told, each with the reason: it answers with errors meanwhile, or no
+    /// approval counts.
     pub unread: Vec<String>,
     /// Whether the version that is wanted has test cases.
     pub has_tests: bool,
