@@ -99,12 +99,12 @@ pub(crate) async fn look(cluster: &Cluster) -> Enforcement {
         found::<ValidatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_VALIDATOR),
         found::<MutatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_MUTATOR),
         tried(cluster, engine::probe()),
-        tried(cluster, engine::probe_of_requests()),
+        tried_request(cluster),
         tried(cluster, engine::probe_of_others()),
     );
     Enforcement {
         ours: judged(&judges, &changes, &registers, &requests),
-        entries: of_entries(&judges, &requests),
+        entries: of_entries(&judges, &registers, &requests),
         hub: answers(&validates, &mutates, &others),
     }
 }
@@ -127,7 +127,9 @@ fn judged(judges: &Found, changes: &Found, registers: &Tried, requests: &Tried) 
         return Some(Problem { reason: reasons::FAILURE_POLICY_IGNORE, message });
     }
     match registers {
-        Ok(Answer::Refused(said)) if engine::is_answer(said) => strange(judges, changes),
+        Ok(Answer::Refused(said)) if engine::is_answer(said) => strange(judges, changes, webhooks::REGISTER),
+        // Somebody else has refused it before, or did not answer, of which the API server tells first.
+        _ if seen(registers, requests) == webhooks::REQUEST => strange(judges, changes, webhooks::REQUEST),
         Ok(_) => {
             let message = format!("the API server does not ask the webhook as its configuration says; {REPAIR}");
             Some(Problem { reason: reasons::NOT_ASKED_AT_ALL, message })
@@ -147,8 +149,6 @@ fn judged(judges: &Found, changes: &Found, registers: &Tried, requests: &Tried) 
             );
             Some(Problem { reason: NO_ANSWER, message })
         }
-        // Somebody else's did not answer, of which the API server tells first. Nobody else is asked about certificate requests.
-        Err(NoAnswer::Webhook { .. }) if is_answered(requests) => strange(judges, changes),
         Err(NoAnswer::Webhook { failure, .. } | NoAnswer::Other(failure)) => {
             Some(Problem { reason: UNKNOWN, message: format!("the webhook cannot be tried: {failure}") })
         }
@@ -160,10 +160,21 @@ fn is_answered(requests: &Tried) -> bool {
     matches!(requests, Ok(Answer::Refused(said)) if engine::is_answer_by(webhooks::REQUEST, said))
 }
 
+/// The entry by which the webhook was seen to be asked: that of clusters, or, where the API server tells of somebody else who
+/// refuses the cluster or does not answer, that of certificate requests, about which usually nobody else is asked.
+fn seen(registers: &Tried, requests: &Tried) -> &'static str {
+    let is_anothers = match registers {
+        Ok(Answer::Admitted(_)) | Err(NoAnswer::Other(_)) => false,
+        Ok(Answer::Refused(said)) => said.by != Admission::Webhook(webhooks::REGISTER.to_owned()),
+        Err(NoAnswer::Webhook { name, .. }) => name != webhooks::REGISTER,
+    };
+    if is_anothers && is_answered(requests) { webhooks::REQUEST } else { webhooks::REGISTER }
+}
+
 /// What is wrong with single entries: they are not as this release makes them, or were not seen to be asked.
-fn of_entries(judges: &Found, requests: &Tried) -> Vec<(&'static str, Problem)> {
+fn of_entries(judges: &Found, registers: &Tried, requests: &Tried) -> Vec<(&'static str, Problem)> {
     let Ok(Some(live)) = judges else { return Vec::new() };
-    let altered = webhooks::altered(live);
+    let altered = webhooks::altered(live, seen(registers, requests));
     let problem = |entry: &'static str| {
         let message = format!(
             "the API server does not ask the webhook about everything that policies judge: entry {entry} of \
@@ -185,7 +196,9 @@ fn unasked(requests: &Tried) -> Problem {
         // While this entry does not have to be answered, the API server does not tell whether it was.
         Ok(Answer::Admitted(_)) => {
             let message = format!(
-                "the API server does not ask the webhook about certificate requests, or gets no answer in time; {REPAIR}"
+                "the API server does not ask the webhook about certificate requests, or gets no answer in time; delete \
+                 CertificateSigningRequest {} if there is one, for nothing is seen beside it; {REPAIR}",
+                engine::PROBE
             );
             Problem { reason: reasons::NOT_ASKED_AT_ALL, message }
         }
@@ -202,9 +215,9 @@ fn unasked(requests: &Tried) -> Problem {
 }
 
 /// Entries that trust another authority than the one that was seen to work.
-fn strange(judges: &Found, changes: &Found) -> Option<Problem> {
+fn strange(judges: &Found, changes: &Found, seen: &str) -> Option<Problem> {
     let both = [judges, changes].into_iter().filter_map(|found| found.as_ref().ok()?.as_ref());
-    let strangers = webhooks::strangers(both);
+    let strangers = webhooks::strangers(both, seen);
     let message = format!(
         "the API server does not trust the webhook where it asks by {}: the caBundle there is another one, and what policies \
          say does not count; {REPAIR}",
@@ -231,7 +244,7 @@ fn answers(validates: &Found, mutates: &Found, answer: &Tried) -> Option<Problem
     let whose = |entry: &str| {
         let has =
             |found: &Found| found.as_ref().is_ok_and(|live| entries(live.as_ref()).any(|known| known["name"] == entry));
-        both.into_iter().find(|(_, _, found)| has(*found)).map(|(kind, name, _)| format!("{kind} {name}"))
+        both.into_iter().find(|(_, _, found)| has(found)).map(|(kind, name, _)| format!("{kind} {name}"))
     };
     let unknown = |why: &dyn std::fmt::Display| Problem {
         reason: UNKNOWN,
@@ -322,6 +335,15 @@ where
     }
 }
 
+/// Tries to create a certificate request. The entry about those does not have to be answered, and what was too late passes: whether
+/// that was all is looked at once more.
+async fn tried_request(cluster: &Cluster) -> Tried {
+    match tried(cluster, engine::probe_of_requests()).await {
+        Ok(Answer::Admitted(_)) => tried(cluster, engine::probe_of_requests()).await,
+        answer => answer,
+    }
+}
+
 /// Tries to create an object.
 async fn tried(cluster: &Cluster, object: Manifest) -> Tried {
     let late = |_| NoAnswer::Other(Failure::other(unanswered(TRIED)));
@@ -390,9 +412,23 @@ mod tests {
         assert_eq!(reason(fails(), silent(webhooks::REGISTER, false)), Some("NoAnswer"));
         assert_eq!(reason(fails(), silent(webhooks::REGISTER, true)), Some("NotTrusted"));
         assert_eq!(reason(fails(), silent("somebody else's", true)), Some(UNKNOWN));
-        // Where another entry of the same configuration was seen to be asked, and it is somebody else who does not answer.
+        // Where another entry of the same configuration was seen to be asked, and somebody else does not answer, or refuses.
         let seen = Ok(Answer::Refused(said(Admission::Webhook(webhooks::REQUEST.to_owned()))));
         assert_eq!(reason_with(fails(), silent("somebody else's", true), &seen), None);
+        for by in [
+            Admission::Webhook("another".to_owned()),
+            Admission::Policy(webhooks::REGISTER.to_owned()),
+            Admission::Other,
+        ] {
+            assert_eq!(reason_with(fails(), Ok(Answer::Refused(said(by))), &seen), None);
+        }
+        let another = Objection { codes: Vec::new(), ..said(Admission::Webhook(webhooks::REGISTER.to_owned())) };
+        assert_eq!(
+            reason_with(fails(), Ok(Answer::Refused(another)), &seen),
+            Some("NotAsked"),
+            "another server answers"
+        );
+        assert_eq!(reason_with(fails(), Ok(Answer::Admitted(Vec::new())), &seen), Some("NotAsked"));
         assert_eq!(reason_with(fails(), silent(webhooks::REGISTER, false), &seen), Some("NoAnswer"));
         let forbidden = || Err(NoAnswer::Other(Failure::new(Reason::Forbidden, "no")));
         assert_eq!(reason_with(fails(), forbidden(), &seen), Some(UNKNOWN));
@@ -420,7 +456,8 @@ mod tests {
 
     /// What is wrong for a policy that judges these operations.
     fn of_operations(judges: Found, requests: &Tried, operations: &[Operation]) -> Option<&'static str> {
-        let seen = Enforcement { ours: None, entries: of_entries(&judges, requests), hub: None };
+        let registers = Ok(Answer::Refused(said(Admission::Webhook(webhooks::REGISTER.to_owned()))));
+        let seen = Enforcement { ours: None, entries: of_entries(&judges, &registers, requests), hub: None };
         seen.of(operations).map(|problem| problem.reason)
     }
 
@@ -451,9 +488,30 @@ mod tests {
         let mut narrowed = live(FailurePolicy::Fail);
         let entries = narrowed["webhooks"].as_array_mut().expect("entries").iter_mut();
         entries.for_each(|one| one["matchConditions"] = never.clone());
-        let all = Enforcement { ours: None, entries: of_entries(&Ok(Some(narrowed)), &seen()), hub: None };
+        let all = Enforcement { ours: None, entries: of_entries(&Ok(Some(narrowed)), &seen(), &seen()), hub: None };
         assert!(all.entries.len() == 8 && all.of_any().is_some());
-        assert_eq!(of_entries(&Err("forbidden".to_owned()), &seen()), [], "that is told of all");
+        assert!(of_entries(&Err("forbidden".to_owned()), &seen(), &seen()).is_empty(), "that is told of all");
+    }
+
+    #[test]
+    fn where_clusters_cannot_be_tried_their_entry_is_compared_with_that_of_certificate_requests() {
+        let judged_by = |entry: &str| Ok(Answer::Refused(said(Admission::Webhook(entry.to_owned()))));
+        let redirected = |entry: &str| {
+            let mut live = live(FailurePolicy::Fail);
+            let mut entries = live["webhooks"].as_array_mut().expect("entries").iter_mut();
+            let entry = entries.find(|one| one["name"] == entry).expect("the entry");
+            entry["clientConfig"] = json!({"url": "https://example.com/v1/validate"});
+            Ok(Some(live))
+        };
+        let wrong = |judges: Found, registers: &Tried| {
+            let requests = judged_by(webhooks::REQUEST);
+            let wrong = of_entries(&judges, registers, &requests);
+            wrong.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>()
+        };
+        let by_another = judged_by("another");
+        assert_eq!(wrong(Ok(Some(live(FailurePolicy::Fail))), &by_another), Vec::<&str>::new());
+        assert_eq!(wrong(redirected(webhooks::REGISTER), &by_another), [webhooks::REGISTER]);
+        assert_eq!(wrong(redirected(webhooks::REQUEST), &judged_by(webhooks::REGISTER)), [webhooks::REQUEST]);
     }
 
     #[test]

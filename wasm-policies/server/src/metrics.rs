@@ -176,12 +176,12 @@ impl Default for Metrics {
         registry.register("waiting_registrations", "Registrations that wait", metrics.waiting.clone());
         registry.register(
             "enforcing",
-            "Whether the controller that acts saw the API server ask the webhook and wait for it",
+            "Whether the controller that acts saw the API server ask the webhook and wait for it, and all its entries are whole",
             metrics.enforcing.clone(),
         );
         registry.register(
             "hub_webhooks_present",
-            "Whether the controller that acts saw the webhook configurations of Open Cluster Management, and their webhooks answer",
+            "Whether the controller that acts saw Open Cluster Management's webhook configurations, and their webhooks answer",
             metrics.hub_webhooks.clone(),
         );
         registry.register(

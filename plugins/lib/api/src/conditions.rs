@@ -53,7 +53,8 @@ pub mod hub_policy {
         pub const CONFIGURATION_MISSING: &str = "ConfigurationMissing";
         /// Enforcing False, Degraded True: requests pass while nobody answers.
         pub const FAILURE_POLICY_IGNORE: &str = "FailurePolicyIgnore";
-        /// Enforcing False, Degraded True: the API server was seen not to ask the webhook.
+        /// Enforcing False, Degraded True: the API server was seen not to ask the webhook, or an entry that brings what the policy
+        /// judges is not as an installation makes it.
         pub const NOT_ASKED_AT_ALL: &str = "NotAsked";
         /// Enforcing False, Degraded True: the API server does not trust the webhook's certificate.
         pub const NOT_TRUSTED: &str = "NotTrusted";

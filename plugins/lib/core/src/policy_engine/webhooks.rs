@@ -112,8 +112,9 @@ pub fn approvals_wait(live: &Value) -> bool {
 }
 
 /// The entries of a live configuration that are missing, are not about what this release has them be about, or ask somebody else
-/// than [`REGISTER`] does. What they let pass while nobody answers is for [`open`], whom they trust for [`strangers`].
-pub fn altered(live: &Value) -> Vec<&'static str> {
+/// than the one does that was seen to be asked. What they let pass while nobody answers is for [`open`], whom they trust for
+/// [`strangers`].
+pub fn altered(live: &Value, seen: &str) -> Vec<&'static str> {
     let asked = |entry: &Value| {
         let mut client = entry["clientConfig"].clone();
         if let Some(members) = client.as_object_mut() {
@@ -121,10 +122,10 @@ pub fn altered(live: &Value) -> Vec<&'static str> {
         }
         client
     };
-    let register = named(live, REGISTER).map(asked);
+    let webhook = named(live, seen).map(asked);
     let is_whole = |planned: &Entry| {
         let live = named(live, planned.name);
-        live.is_some_and(|live| planned.is_about_the_same(live) && Some(asked(live)) == register)
+        live.is_some_and(|live| planned.is_about_the_same(live) && Some(asked(live)) == webhook)
     };
     entries().iter().filter(|planned| !is_whole(planned)).map(|planned| planned.name).collect()
 }
@@ -167,15 +168,15 @@ pub fn trust(live: &Value, authorities: &str) -> Option<Value> {
     (patch.len() > pins).then(|| patch.into())
 }
 
-/// Names of the entries of live configurations that trust none of the authorities which [`REGISTER`] trusts: the webhook is
-/// believed there, and not here.
-pub fn strangers<'a>(live: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
+/// Names of the entries of live configurations that trust none of the authorities which the one trusts that was seen to be asked:
+/// the webhook is believed there, and not here.
+pub fn strangers<'a>(live: impl IntoIterator<Item = &'a Value>, seen: &str) -> Vec<String> {
     let entries: Vec<&Value> = live.into_iter().flat_map(|live| ours(live)).map(|(_, entry)| entry).collect();
     let trusted = |entry: &Value| from_pem(&bundle(entry)).unwrap_or_default();
-    let Some(register) = entries.iter().find(|entry| entry["name"] == REGISTER).map(|entry| trusted(entry)) else {
+    let Some(believed) = entries.iter().find(|entry| entry["name"] == seen).map(|entry| trusted(entry)) else {
         return Vec::new();
     };
-    let is_strange = |entry: &&&Value| !register.is_empty() && !trusted(entry).iter().any(|one| register.contains(one));
+    let is_strange = |entry: &&&Value| !believed.is_empty() && !trusted(entry).iter().any(|one| believed.contains(one));
     entries.iter().filter(is_strange).filter_map(|entry| entry["name"].as_str().map(str::to_owned)).collect()
 }
 
@@ -466,13 +467,14 @@ mod tests {
     #[test]
     fn an_entry_that_is_missing_narrowed_or_asks_somebody_else_is_named() {
         let judges = || live("b").remove(1);
-        assert_eq!(altered(&judges()), Vec::<&str>::new());
-        let changed = |change: &dyn Fn(&mut Value)| {
+        let edited = |name: &str, change: &dyn Fn(&mut Value)| {
             let mut live = judges();
             let entries = live["webhooks"].as_array_mut().unwrap();
-            change(entries.iter_mut().find(|entry| entry["name"] == SELF_EDIT).unwrap());
-            altered(&live)
+            change(entries.iter_mut().find(|entry| entry["name"] == name).unwrap());
+            live
         };
+        let changed = |change: &dyn Fn(&mut Value)| altered(&edited(SELF_EDIT, change), REGISTER);
+        assert_eq!(altered(&judges(), REGISTER), Vec::<&str>::new());
         let narrowed = json!({"name": "never", "expression": "false"});
         let changes: [&dyn Fn(&mut Value); 8] = [
             &|entry| entry["name"] = "another.example.com".into(),
@@ -497,6 +499,11 @@ mod tests {
         for (index, change) in same.into_iter().enumerate() {
             assert_eq!(changed(change), Vec::<&str>::new(), "{index}");
         }
+        // Whom all ask is who was seen to be asked.
+        let redirected = edited(REGISTER, &|entry| entry["clientConfig"]["service"]["name"] = "somebody-else".into());
+        assert_eq!(altered(&redirected, REQUEST), [REGISTER]);
+        let without = edited(REQUEST, &|entry| entry["name"] = "another.example.com".into());
+        assert_eq!(altered(&without, REQUEST).len(), entries().len(), "whoever was not seen is nobody's measure");
     }
 
     #[test]
@@ -514,14 +521,18 @@ mod tests {
         let one = || rcgen::generate_simple_self_signed(vec!["a".to_owned()]).unwrap().cert.pem();
         let (own, former, other) = (one(), one(), one());
         let mut all = live(&format!("{own}{former}"));
-        assert_eq!(strangers(&all), Vec::<String>::new());
+        assert_eq!(strangers(&all, REGISTER), Vec::<String>::new());
         let mut set = |bundle: &str| {
             all[1]["webhooks"][2]["clientConfig"]["caBundle"] = to_base64(bundle.as_bytes()).into();
-            strangers(&all)
+            strangers(&all, REGISTER)
         };
         // In the middle of a rotation.
         assert_eq!(set(&own), Vec::<String>::new());
         assert_eq!(set(&other), ["accept.policy.kubectl-ocm.dev"]);
         assert_eq!(set(""), ["accept.policy.kubectl-ocm.dev"]);
+        // Where another one was seen to be asked, that of registrations may be a stranger.
+        all[1]["webhooks"][2]["clientConfig"]["caBundle"] = to_base64(own.as_bytes()).into();
+        all[1]["webhooks"][1]["clientConfig"]["caBundle"] = to_base64(other.as_bytes()).into();
+        assert_eq!(strangers(&all, REQUEST), [REGISTER]);
     }
 }
