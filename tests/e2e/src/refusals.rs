@@ -83,13 +83,14 @@ impl Sender {
         Self::user(administrator, &json!({"username": format!("{own}:a1"), "groups": groups}))
     }
 
-    /// Somebody, by what an API server knows of users: their names, groups and whatever else it has noted of them.
+    /// Somebody, by what an API server knows of users: their names, UIDs, groups and whatever else it has noted of them.
     pub fn user(administrator: Client, user: &Value) -> Self {
         let texts = |list: &Value| -> Vec<String> {
             list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
         };
         let name = user["username"].as_str().unwrap().to_owned();
         let mut acts_as = vec![("Impersonate-User".to_owned(), name)];
+        acts_as.extend(user["uid"].as_str().map(|uid| ("Impersonate-Uid".to_owned(), uid.to_owned())));
         acts_as.extend(texts(&user["groups"]).into_iter().map(|group| ("Impersonate-Group".to_owned(), group)));
         for (key, values) in user["extra"].as_object().into_iter().flatten() {
             // A slash may not be part of the name of a header.
@@ -102,8 +103,8 @@ impl Sender {
     /// A user of this name in the groups that agents of these clusters have with an AWS identity, as whom an administrator sends
     /// requests.
     pub fn aws(administrator: Client, user: &str, clusters: &[&str]) -> Self {
-        let groups = clusters.iter().map(|cluster| format!("open-cluster-management:{cluster}")).collect();
-        Self { client: administrator, acts_as: Some((user.to_owned(), groups)) }
+        let groups: Vec<String> = clusters.iter().map(|cluster| format!("open-cluster-management:{cluster}")).collect();
+        Self::user(administrator, &json!({"username": user, "groups": groups}))
     }
 
     /// Sends a request; with `dry_run` nothing is stored.

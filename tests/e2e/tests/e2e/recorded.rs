@@ -152,7 +152,9 @@ fn is_about_requests(request: &Value) -> bool {
 fn store(hub: &Hub, request: &Value) {
     let (path, mut asked) = (path(request), bare(&request["oldObject"]));
     let spec = &asked["spec"];
-    let user = json!({"username": spec["username"], "groups": spec["groups"], "extra": spec["extra"]});
+    let user = json!({
+        "username": spec["username"], "uid": spec["uid"], "groups": spec["groups"], "extra": spec["extra"],
+    });
     asked.as_object_mut().expect("an object").remove("status");
     let name = name(&asked).expect("it has a name").to_owned();
     let call = Call::create(&path, asked);
@@ -181,13 +183,13 @@ fn again(hub: &Hub, what: &str, request: &Value) -> Answer {
             Call::create(&path, object)
         }
         ("UPDATE", Some(live)) => replace(&path, &live, object, part),
-        ("DELETE", Some(live)) if request["name"].is_string() => {
-            let path = format!("{path}/{}", name(&live).expect("it has a name"));
-            Call { method: "DELETE", path, body: json!({}) }
-        }
-        ("DELETE", Some(_)) => {
-            let body = json!({"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", "dryRun": ["All"]});
-            let call = Call { method: "DELETE", path: format!("{path}?labelSelector=dc%3D1"), body };
+        ("DELETE", Some(live)) => {
+            let path = match request["name"].as_str() {
+                Some(_) => format!("{path}/{}", name(&live).expect("it has a name")),
+                None => format!("{path}?labelSelector=dc%3D1"),
+            };
+            // Where options are sent, those in the query do not count.
+            let call = Call { method: "DELETE", path, body: json!({"dryRun": ["All"]}) };
             return Answer::of(what, hub.wait(sender.send(&call, false)));
         }
         other => panic!("{what}: {other:?}"),
