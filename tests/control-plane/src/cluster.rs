@@ -422,7 +422,7 @@ impl Cluster {
         loop {
             match self.kubectl(&["get", "--raw", "/readyz", "--kubeconfig", &path]) {
                 Ok(_) => return Ok(ApiServer { kubeconfig, daemon }),
-                Err(error) if begun.elapsed() > Duration::from_secs(60) => return Err(error),
+                Err(error) if begun.elapsed() > Duration::from_secs(90) => return Err(error),
                 Err(_) => sleep(Duration::from_millis(100)),
             }
         }
