@@ -1,4 +1,4 @@
-//! One address that leads to several webhooks, as a Service does.
+//! One address that leads to several webhooks, as a Service does, and a hub that asks there.
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
@@ -7,7 +7,39 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::webhook_support::Webhook;
+use ocm_core::policy_engine::FailurePolicy;
+use serde_json::json;
+
+use crate::accept_support::{Hub, managed_cluster};
+use crate::controller_support;
+use crate::refusals::{Answer, CLUSTERS, Call, Sender};
+use crate::webhook_support::{Webhook, policy};
+
+/// A hub whose API server asks a Service about registrations, with a policy that approves and one webhook.
+pub fn hub(name: &str) -> (Hub, Webhook, Service) {
+    let hub = controller_support::hub(name, true);
+    policy(&hub.cluster, "cluster-hygiene", json!({"module": {"builtin": "cluster-hygiene"}}));
+    let webhook = Webhook::start(&hub.cluster, &["--drain", "5s"]);
+    let service = Service::of(&webhook);
+    webhook.configure_at(&hub.cluster, &service.address, FailurePolicy::Fail);
+    webhook.is_asked(&hub.cluster);
+    (hub, webhook, service)
+}
+
+/// Creates a right cluster and a wrong one, without storing them.
+///
+/// # Errors
+/// What was answered otherwise than it should be.
+pub async fn ask(sender: &Sender) -> Result<(), String> {
+    let mut wrong = json!(managed_cluster("wrong"));
+    wrong["spec"]["leaseDurationSeconds"] = json!(1);
+    for (object, expected) in [(json!(managed_cluster("right")), None), (wrong, Some("LeaseDuration"))] {
+        let answer = Answer::of("a cluster", sender.send(&Call::create(CLUSTERS, object), true).await);
+        let is_right = expected.map_or(answer == Answer::Passed, |code| answer.webhook() == Some(code));
+        is_right.then_some(()).ok_or_else(|| format!("{answer:?} in the place of {expected:?}"))?;
+    }
+    Ok(())
+}
 
 /// Passes connections on to webhooks in turn. Connections stay with their webhook when others take its place.
 pub struct Service {

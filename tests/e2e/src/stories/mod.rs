@@ -12,6 +12,7 @@ pub mod killed;
 mod kills;
 mod modes;
 mod quiet;
+mod resting;
 mod rights;
 mod table;
 
