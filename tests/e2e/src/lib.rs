@@ -40,4 +40,4 @@ pub use objects::{object, resource_versions, settled, unchanged};
 pub(crate) use process::memory;
 pub use release::{bundle, earlier_bundle};
 pub use secrets::canaries;
-pub use wait::{SOON, pause_after, until, until_within};
+pub use wait::{Ends, SOON, pause_after, until, until_within};

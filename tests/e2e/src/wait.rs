@@ -1,5 +1,6 @@
 //! Waiting for what has to follow.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,4 +37,13 @@ pub fn until_within(time: Duration, what: &str, said: impl Fn() -> String, mut h
 /// waits leaves the processors to what is waited for.
 pub fn pause_after(looked: Instant) {
     thread::sleep((looked.elapsed() * 6).clamp(Duration::from_millis(50), Duration::from_secs(2)));
+}
+
+/// Tells a thread to end that goes on for so long, also when what goes on beside it fails.
+pub struct Ends<'e>(pub &'e AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

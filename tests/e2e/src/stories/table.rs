@@ -3,7 +3,7 @@
 use std::panic::catch_unwind;
 use std::time::Instant;
 
-use super::{fallback, fleet, grpc, grpc_faults, held, hub_alone, hubs, kills, modes, quiet, resting, rights};
+use super::{engine, fallback, fleet, grpc, grpc_faults, held, hub_alone, hubs, kills, modes, quiet, resting, rights};
 
 /// A story: it panics where something is not as it should be.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,8 @@ const ALL: &[Story] = stories![
     quiet::clusters_that_are_well_give_no_finding_in_any_mode,
     hub_alone::hub_alone_shows_what_is_wrong_on_either_side,
     grpc_faults::grpc_that_does_not_lead_to_the_hub_is_found,
+    engine::a_hub_that_was_switched_off_starts_its_policy_engine_and_joins_go_on,
+    engine::the_engines_program_is_replaced_and_taken_back_while_clusters_register,
     resting::a_webhook_that_ends_while_connections_are_old_or_closed_after_resting_costs_no_review,
     held::a_cluster_that_is_held_is_left_alone_by_the_hub_for_ten_minutes,
     kills::an_upgrade_that_is_killed_at_every_step_is_gone_on_with,
