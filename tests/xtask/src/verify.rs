@@ -90,8 +90,18 @@ const TOGETHER: [&[&str]; 3] = [
     &["troubleshoot", "upgrade"],
 ];
 /// Stories that wait most of their time, for certificates that end, agents that look again, leases that somebody else holds,
-/// or operators that roll out; the longest first.
-const WAITING: [&str; 6] = ["troubleshoot", "policy_oci", "expiry", "images", "grpc", "fallback"];
+/// controllers that look every few seconds, or operators that roll out; the longest first.
+const WAITING: [&str; 9] = [
+    "troubleshoot",
+    "policy_oci",
+    "controller",
+    "expiry",
+    "images",
+    "grpc",
+    "policy_status",
+    "fallback",
+    "certificates",
+];
 /// The longest of the others, the one with most pods first, so that none is left alone in the end.
 const LONGEST: [&str; 6] = ["policy_engine", "leave", "agent_proxy", "addon", "hosted_hub", "auto_join"];
 /// The package that keeps layers, schemas and documents.
