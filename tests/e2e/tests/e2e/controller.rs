@@ -685,8 +685,8 @@ fn without_any_rule_of_its_role_it_lets_nobody_in_and_says_which_right_it_lacks(
 }
 
 /// What the API server's log need not show on this hub: what is asked for within the API server, what Open Cluster Management's own
-/// webhooks ask for, of which `auto_join` tells, what is for modules, of which `policy_oci` does, and what is read where the hub does
-/// not show for half a minute what was written to it.
+/// webhooks ask for, of which `auto_join` tells, what is for modules, of which `policy_oci` does, and what is read where the hub
+/// does not show for half a minute what was written to it.
 const UNLOGGED: [&str; 11] = [
     "approve signers",
     "create certificatesigningrequests",
