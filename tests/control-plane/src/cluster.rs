@@ -500,7 +500,9 @@ impl Cluster {
         let folder = dir.join(config::REGISTRIES).join(registry);
         fs::create_dir_all(&folder).trying(|| format!("creating {}", folder.display()))?;
         let file = folder.join("hosts.toml");
-        fs::write(&file, format!("server = \"http://{registry}\"\n")).trying(|| format!("writing {}", file.display()))
+        // The server alone is enough for newer releases of containerd; all of them read a file that names a host.
+        let text = format!("server = \"http://{registry}\"\n\n[host.\"http://{registry}\"]\n");
+        fs::write(&file, text).trying(|| format!("writing {}", file.display()))
     }
 
     /// Runs the real kubectl as an administrator of the cluster.
