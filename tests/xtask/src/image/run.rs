@@ -94,8 +94,7 @@ pub(super) fn make(arguments: &Arguments) -> Result<Made, String> {
     for architecture in arch {
         let binary = build::binary(package, *architecture, !dev)?;
         let bytes = fs::read(&binary).map_err(|error| format!("{}: {error}", binary.display()))?;
-        program::check(&bytes, *architecture)
-            .map_err(|why| format!("{} cannot be an image: {why}", binary.display()))?;
+        program::check(&bytes, *architecture).map_err(|why| format!("{}: {why}", binary.display()))?;
         let listed = sbom::of(package, architecture.triple())?;
         let name = format!("{package}-{version}-linux-{}.cdx.json", architecture.name());
         lists.push(write(name, listed.as_bytes())?);

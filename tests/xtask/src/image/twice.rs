@@ -102,7 +102,7 @@ fn again(folder: &Path) -> Result<PathBuf, String> {
     Ok(target)
 }
 
-/// A folder of Cargo by another name: what is in the first one, but for its locks and accounts.
+/// A folder of Cargo by another name: what is in the first one, but for its locks and its notes of what was used when.
 fn links(own: &Path, other: &Path) -> std::io::Result<()> {
     fs::create_dir(other)?;
     for entry in fs::read_dir(own)? {
