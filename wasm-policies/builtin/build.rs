@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod remap;
+
 const TRIPLE: &str = "wasm32-unknown-unknown";
 /// What a module is made of, besides the policy's own folder. The workspace has the profile, and flags of the target.
 const ALSO: [&str; 7] =
@@ -39,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for name in &names {
         build.arg("--package").arg(format!("policy-{name}"));
     }
-    build.args(remapped().into_iter().flatten());
+    build.arg("--config").arg(remap::remap_setting(TRIPLE));
     // Flags and wrappers for the machine that builds are not for the modules.
     for variable in
         ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_TARGET", "__CARGO_FIX_PLZ"]
@@ -67,13 +69,4 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn shared_target(out: &Path) -> PathBuf {
     let marked = out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists());
     marked.unwrap_or(out).join("policies")
-}
-
-/// The setting by which messages of panics do not tell where the sources of crates lie: the same sources elsewhere are the
-/// same modules. It comes besides the flags of `.cargo/config.toml`. `tests/cli` builds into the same folder with the same.
-fn remapped() -> Option<[String; 2]> {
-    let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = variable("CARGO_HOME").or_else(|| Some(variable("HOME")?.join(".cargo")))?;
-    let flag = format!("--remap-path-prefix={}=/cargo", home.display());
-    Some(["--config".to_owned(), format!("target.{TRIPLE}.rustflags=[{flag:?}]")])
 }

@@ -4,9 +4,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use launcher::{cargo, cargo_home};
+use launcher::cargo;
 
 use crate::binaries::root;
+use crate::remap::remap_setting;
 use crate::run::Run;
 
 /// Builds the policies of these names, `name-pattern` for `wasm-policies/policies/name-pattern`, and returns their core
@@ -23,11 +24,8 @@ pub fn guests(target: &Path, names: &[&str]) -> Result<Vec<PathBuf>, String> {
     command.args(["build", "--quiet", "--profile", "policy", "--target", TRIPLE, "--target-dir"]).arg(&target);
     // Flags for the tests are not for the guests.
     command.current_dir(root()).env_remove("RUSTFLAGS");
-    // As `ocm-policy-builtin` builds them: with other flags each would compile everything again.
-    if let Some(home) = cargo_home() {
-        let flag = format!("--remap-path-prefix={}=/cargo", home.display());
-        command.args(["--config", &format!("target.{TRIPLE}.rustflags=[{flag:?}]")]);
-    }
+    // As `ocm-policy-builtin` builds them, into the same folder.
+    command.args(["--config", &remap_setting(TRIPLE)]);
     for name in names {
         command.args(["--package", &format!("policy-{name}")]);
     }

@@ -14,6 +14,8 @@ pub mod docs;
 mod guest;
 mod kubeconfig;
 pub mod proxy;
+#[path = "../../../wasm-policies/builtin/remap.rs"]
+mod remap;
 mod run;
 pub mod server;
 mod snapshot;
@@ -25,6 +27,7 @@ pub use binaries::{binaries, binary, build, build_some, file_name, folder, root}
 pub use cli::Cli;
 pub use guest::{guests, target};
 pub use kubeconfig::kubeconfig;
-pub use launcher::{BINARIES, cargo, cargo_home};
+pub use launcher::{BINARIES, cargo};
+pub use remap::{cargo_home, remap_flag, source_folders};
 pub use run::Run;
 pub use snapshot::escape;

@@ -1,7 +1,6 @@
 //! Calling Cargo from programs that Cargo runs.
 
 use std::env;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Names a folder with the binaries of the workspace, for whoever has built them already.
@@ -18,10 +17,4 @@ pub fn cargo() -> Command {
         }
     }
     command
-}
-
-/// The folder in which Cargo keeps the sources of crates; none when the environment does not tell.
-pub fn cargo_home() -> Option<PathBuf> {
-    let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    variable("CARGO_HOME").or_else(|| Some(variable("HOME")?.join(".cargo")))
 }

@@ -6,5 +6,5 @@
 mod cargo;
 mod progress;
 
-pub use cargo::{BINARIES, cargo, cargo_home};
+pub use cargo::{BINARIES, cargo};
 pub use progress::{Progress, Step};

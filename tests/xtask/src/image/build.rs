@@ -35,7 +35,11 @@ pub fn binary(package: &str, architecture: Architecture, release: bool) -> Resul
     let tools = ZIGBUILD.install().map_err(|error| error.to_string())?;
     standard_library(triple)?;
     let root = cli_tests::root();
-    let home = cli_tests::cargo_home().ok_or("neither CARGO_HOME nor HOME is set")?;
+    if cli_tests::cargo_home().is_none() {
+        return Err("Cargo's folder of crates is not known: neither CARGO_HOME nor HOME is set".to_owned());
+    }
+    let mut folders = cli_tests::source_folders();
+    folders.extend([(root.to_owned(), "/src".to_owned()), (target.clone(), "/target".to_owned())]);
     let mut cargo = cli_tests::cargo();
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(|name| OF_OTHERS.iter().any(|begin| name.starts_with(begin))) {
@@ -54,10 +58,7 @@ pub fn binary(package: &str, architecture: Architecture, release: bool) -> Resul
         .current_dir(root)
         .env("PATH", path)
         .env("CARGO_ZIGBUILD_ZIG_PATH", zig(&tools))
-        .env(
-            "CARGO_ENCODED_RUSTFLAGS",
-            flags(vec![(root, "/src"), (target.as_path(), "/target"), (home.as_path(), "/cargo")]),
-        )
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(folders))
         // Parts of a build before would decide how the code is divided.
         .env("CARGO_INCREMENTAL", "0")
         .env(format!("CFLAGS_{}", triple.replace('-', "_")), NO_TIME)
@@ -74,10 +75,10 @@ pub fn binary(package: &str, architecture: Architecture, release: bool) -> Resul
 
 /// What the compiler of Rust is told. Where sources lie, those that build scripts write among them, is in the messages of
 /// panics: each of these folders gets a name that is the same everywhere.
-fn flags(mut folders: Vec<(&Path, &str)>) -> String {
+fn flags(mut folders: Vec<(PathBuf, String)>) -> String {
     // Of several that a file is in, the last one counts.
     folders.sort_by_key(|(folder, _)| folder.components().count());
-    let remapped = folders.iter().map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
+    let remapped = folders.iter().map(|(folder, name)| cli_tests::remap_flag(folder, name));
     // Without it zig links to fixed addresses, which whoever attacks the process knows beforehand.
     remapped.chain(["-Clink-arg=-pie".to_owned()]).collect::<Vec<_>>().join("\u{1f}")
 }
@@ -133,8 +134,8 @@ mod tests {
 
     #[test]
     fn folders_with_spaces_are_one_flag_and_the_innermost_one_counts() {
-        let of = |folders: &[(&str, &'static str)]| {
-            let folders = folders.iter().map(|(folder, name)| (Path::new(*folder), *name)).collect();
+        let of = |folders: &[(&str, &str)]| {
+            let folders = folders.iter().map(|(folder, name)| (PathBuf::from(folder), (*name).to_owned())).collect();
             flags(folders).split('\u{1f}').map(str::to_owned).collect::<Vec<_>>()
         };
         let [root, target, home] =
