@@ -12,6 +12,7 @@ const LEFT: f64 = 0.25;
 /// What the processors did since some time, in the unit of `/proc/stat` (proc_stat(5)).
 #[derive(Clone, Copy, Debug, Default)]
 struct Time {
+    /// Nothing, or what steps back for everybody else.
     idle: u64,
     all: u64,
 }
@@ -21,7 +22,7 @@ impl Time {
     fn read(stat: &str) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let numbers: Vec<u64> = line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
-        Some(Self { idle: numbers.get(3)? + numbers.get(4)?, all: numbers.iter().sum() })
+        Some(Self { idle: numbers.get(1)? + numbers.get(3)? + numbers.get(4)?, all: numbers.iter().sum() })
     }
 
     fn now() -> Option<Self> {
@@ -68,9 +69,9 @@ mod tests {
 
     #[test]
     fn the_share_that_was_left_is_told() {
-        let earlier = Time::read("cpu  100 0 50 300 10 0 0 40 5 0\ncpu0 1 2 3 4\n").expect("it is a line");
+        let earlier = Time::read("cpu  96 4 50 296 10 0 0 44 5 0\ncpu0 1 2 3 4\n").expect("it is a line");
         assert_eq!((earlier.idle, earlier.all), (310, 500));
-        let later = Time::read("cpu  160 0 70 315 15 0 0 40 9 0\n").expect("it is a line");
+        let later = Time::read("cpu  156 7 70 311 12 0 0 44 9 0\n").expect("it is a line");
         assert!((later.left_since(earlier) - 0.2).abs() < 1e-9);
         assert!(earlier.left_since(earlier) < LEFT, "no time has passed");
         assert!(Time::read("intr 1 2 3").is_none() && Time::read("cpu  1 2").is_none());
