@@ -100,9 +100,8 @@ pub(super) fn the_engines_program_is_replaced_and_taken_back_while_clusters_regi
         earlier == before
     });
     let viewer = user_with(&hub.cluster, "viewer", &["policy-list.yaml"]);
-    let text = |object: &Value, pointer: &str| {
-        object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
+    let text =
+        |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let lease = ["lease", "ocm-policy-controller", "--namespace=ocm-policy-engine"];
     let holder = || text(&object(&hub.cluster, &lease), "/spec/holderIdentity");
     hub.cluster.kubectl(&["create", "namespace", "foreign"]).expect("it is made");

@@ -1,11 +1,12 @@
 //! A server with nobody behind it: what tests and benchmarks share.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use kube::{Client, Config};
 use ocm_policy_abi::LimitsAsked;
-use ocm_policy_engine::{Compiler, Engine, EngineSettings};
+use ocm_policy_engine::{Cache, Compiler, Engine, EngineSettings};
 use ocm_policy_rules::{Enforcement, Scope};
 use ocm_policy_server::{DecisionLog, Gate, Knowledge, Metrics, Policies, Source, Wanted};
 use serde_json::json;
@@ -51,10 +52,19 @@ fn nobody() -> Client {
     Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap()
 }
 
+/// What this run has compiled, where all of its servers find it: most have the same few policies.
+static COMPILED: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(concat!("compiled-", env!("CARGO_CRATE_NAME")));
+    // What another run has left was perhaps compiled otherwise.
+    let _ = fs::remove_dir_all(&folder);
+    folder
+});
+
 fn made(client: Client, folder: Option<PathBuf>) -> Parts {
     let (knowledge, metrics) = (Arc::new(Knowledge::new(client.clone())), Arc::new(Metrics::default()));
     let engine = Engine::new(&EngineSettings::default()).unwrap();
-    let policies = Policies::new(client, engine, Compiler::Here, None, knowledge.clone(), metrics.clone());
+    let cache = Some(Cache::open(&*COMPILED).unwrap());
+    let policies = Policies::new(client, engine, Compiler::Here, cache, knowledge.clone(), metrics.clone());
     let policies = Arc::new(policies.with_modules_of(folder));
     let log = Arc::new(DecisionLog::new(4096));
     let lines = log.clone();
