@@ -135,7 +135,7 @@ pub(super) fn the_engines_program_is_replaced_and_taken_back_while_clusters_regi
         }
         // By the modules of this program, which decide as the recorded ones did.
         let modules = modules(&now);
-        assert!(modules.len() > 1, "{modules:?}");
+        assert!(!modules.is_empty(), "nothing is recorded");
         let said = run(kubectl_ocm("policy", &viewer).args(["replay", "--since=1h"]).args(&modules));
         assert!(said.code == Some(0) && said.stderr.contains("would be the same"), "{image}: {said:?}");
     }
