@@ -396,6 +396,29 @@ mod tests {
         let joins = State { left_out: vec![Operation::Create], ..good };
         assert_eq!(told(&joins, webhooks::REGISTER), ["True Answered", "False AsWanted"]);
         assert_eq!(told(&joins, webhooks::APPROVE), ["False NotAsked", "True NotAsked"]);
+        let alone = |operation| State { operations: vec![operation], ..state(Some("a"), None) };
+        for (operation, entry) in [
+            (Operation::Create, webhooks::REGISTER),
+            (Operation::Accept, webhooks::ACCEPT),
+            (Operation::Accept, webhooks::REGISTER),
+            (Operation::Update, webhooks::UPDATE),
+            (Operation::Update, webhooks::SELF_EDIT),
+            (Operation::Delete, webhooks::DELETE),
+            (Operation::Request, webhooks::REQUEST),
+            (Operation::Approve, webhooks::APPROVE),
+            (Operation::Join, webhooks::ACCEPT),
+            (Operation::Join, webhooks::APPROVE),
+            (Operation::Admit, webhooks::WORK),
+        ] {
+            assert_eq!(told(&alone(operation), entry), ["False NotAsked", "True NotAsked"], "{operation:?} {entry}");
+        }
+        for (operation, entry) in [
+            (Operation::Approve, webhooks::REGISTER),
+            (Operation::Request, webhooks::APPROVE),
+            (Operation::Delete, webhooks::UPDATE),
+        ] {
+            assert_eq!(told(&alone(operation), entry), ["True Answered", "False AsWanted"], "{operation:?} {entry}");
+        }
     }
 
     #[test]
