@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::accept_support::{Hub, all_established};
 use crate::manifests::apply;
 use crate::roles::user_with;
-use crate::webhook_support::{add_ons, compiled, policy, prepare};
+use crate::webhook_support::{Webhook, add_ons, compiled, policy, prepare};
 
 /// How long it may take to be ready.
 const READY: Duration = Duration::from_secs(60);
@@ -500,4 +500,28 @@ fn connection(client: TcpStream, behind: u16, fault: &Arc<Fault>) {
             return;
         }
     }
+}
+
+/// Has a hub hold whatever clusters its inventory does not know. The webhook, and the kubeconfig of whoever runs the controller.
+///
+/// # Panics
+/// When the hub does not take what this needs.
+pub fn holding_unknown(hub: &Cluster) -> (Webhook, PathBuf) {
+    prepare(hub);
+    apply(hub, ocm_api::crds::registration_manifest().body());
+    all_established(hub);
+    let webhook = Webhook::start(hub, &[]);
+    let controller = user_with(hub, "controller", &["policy-controller.yaml"]);
+    let namespace = "--namespace=open-cluster-management";
+    for words in [
+        &["create", "configmap", "cluster-inventory", "--from-literal=known="][..],
+        &["create", "role", "inventory", "--verb=get,list,watch", "--resource=configmaps"],
+        &["create", "rolebinding", "inventory", "--role=inventory", "--user=controller", "--user=webhook"],
+    ] {
+        hub.kubectl(&[words, &[namespace]].concat()).expect("it is made");
+    }
+    policy(hub, "name-claim", json!({"module": {"builtin": "name-claim"}}));
+    policy(hub, "inventory", json!({"module": {"builtin": "inventory"}, "settings": {"holdUnknown": true}}));
+    webhook.configure_and_wait(hub);
+    (webhook, controller)
 }

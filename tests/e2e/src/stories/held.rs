@@ -9,12 +9,9 @@ use csr_fixtures::Fixture;
 use ocm_rules::cluster::{ACCEPTED_BY_HUB, HELD};
 use serde_json::{Value, json};
 
-use crate::accept_support::{Ask, all_established, managed_cluster, token_kubeconfig};
-use crate::controller_support::Controller;
+use crate::accept_support::{Ask, managed_cluster, token_kubeconfig};
+use crate::controller_support::{Controller, holding_unknown};
 use crate::join_support::JoinCommand;
-use crate::manifests::apply;
-use crate::roles::user_with;
-use crate::webhook_support::{Webhook, policy, prepare};
 use crate::{bundle, kubectl_ocm, log_lines, object, run, until};
 
 /// Its name on the hub.
@@ -30,22 +27,7 @@ pub(super) fn a_cluster_that_is_held_is_left_alone_by_the_hub_for_ten_minutes() 
     let install = ["hub", "--bundle-version", bundle(), "--wait", gate];
     let said = run(kubectl_ocm("install", hub.kubeconfig()).args(install));
     assert_eq!(said.code, Some(0), "{said:?}");
-    prepare(&hub);
-    apply(&hub, ocm_api::crds::registration_manifest().body());
-    all_established(&hub);
-    let webhook = Webhook::start(&hub, &[]);
-    let controller = user_with(&hub, "controller", &["policy-controller.yaml"]);
-    let namespace = "--namespace=open-cluster-management";
-    for words in [
-        &["create", "configmap", "cluster-inventory", "--from-literal=known="][..],
-        &["create", "role", "inventory", "--verb=get,list,watch", "--resource=configmaps"],
-        &["create", "rolebinding", "inventory", "--role=inventory", "--user=controller", "--user=webhook"],
-    ] {
-        hub.kubectl(&[words, &[namespace]].concat()).expect("it is made");
-    }
-    policy(&hub, "name-claim", json!({"module": {"builtin": "name-claim"}}));
-    policy(&hub, "inventory", json!({"module": {"builtin": "inventory"}, "settings": {"holdUnknown": true}}));
-    webhook.configure_and_wait(&hub);
+    let (webhook, controller) = holding_unknown(&hub);
     let _controller = Controller::start_as(&controller);
 
     // Whoever registers it is none of those whose requests the hub approves by itself.

@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use csr_fixtures::{Fixture, Key, Kind};
-use e2e_tests::accept_support::{Ask, all_established, managed_cluster, token_kubeconfig};
+use e2e_tests::accept_support::{Ask, managed_cluster, token_kubeconfig};
 use e2e_tests::connection::connect;
-use e2e_tests::controller_support::Controller;
+use e2e_tests::controller_support::{Controller, holding_unknown};
 use e2e_tests::join_support::JoinCommand;
-use e2e_tests::manifests::apply;
 use e2e_tests::roles::user_with;
-use e2e_tests::webhook_support::{Webhook, policy, prepare};
+use e2e_tests::webhook_support::policy;
 use e2e_tests::{bundle, kubectl_ocm, log_lines, object, run, until, until_within};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::PostParams;
@@ -221,22 +220,7 @@ const CALM: Duration = Duration::from_secs(20);
 fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     let gate = Gate::start("gate-held");
     let hub = &gate.hub;
-    prepare(hub);
-    apply(hub, ocm_api::crds::registration_manifest().body());
-    all_established(hub);
-    let webhook = Webhook::start(hub, &[]);
-    let controller = user_with(hub, "controller", &["policy-controller.yaml"]);
-    let namespace = "--namespace=open-cluster-management";
-    for words in [
-        &["create", "configmap", "cluster-inventory", "--from-literal=known="][..],
-        &["create", "role", "inventory", "--verb=get,list,watch", "--resource=configmaps"],
-        &["create", "rolebinding", "inventory", "--role=inventory", "--user=controller", "--user=webhook"],
-    ] {
-        hub.kubectl(&[words, &[namespace]].concat()).expect("it is made");
-    }
-    policy(hub, "name-claim", json!({"module": {"builtin": "name-claim"}}));
-    policy(hub, "inventory", json!({"module": {"builtin": "inventory"}, "settings": {"holdUnknown": true}}));
-    webhook.configure_and_wait(hub);
+    let (webhook, controller) = holding_unknown(hub);
     let mut controller = Controller::start_as(&controller);
 
     let annotation = |name: &str| {
@@ -281,7 +265,15 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     // Listed for another requester, or for another key, it stays out.
     let lists = |entry: Value| {
         let known = json!({"data": {"edge": entry.to_string()}}).to_string();
-        hub.kubectl(&["patch", "configmap", "cluster-inventory", "--patch", &known, namespace]).expect("it is known");
+        hub.kubectl(&[
+            "patch",
+            "configmap",
+            "cluster-inventory",
+            "--patch",
+            &known,
+            "--namespace=open-cluster-management",
+        ])
+        .expect("it is known");
     };
     let says = |code: &str| {
         let state = object(hub, &["registration.policy.kubectl-ocm.dev", "edge"]);
