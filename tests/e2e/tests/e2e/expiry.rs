@@ -15,7 +15,7 @@ use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approvin
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, policy, prepare};
-use e2e_tests::{bundle, kubectl_ocm, object, run, until, until_within};
+use e2e_tests::{SOON, bundle, kubectl_ocm, object, run, until, until_within};
 use guest::Guest;
 use jiff::{SignedDuration, Timestamp};
 use kube::Api;
@@ -152,7 +152,7 @@ fn what_is_given_for_a_time_ends_with_it_and_only_a_person_gives_it_again() {
         }
         let _writing = Writing(&is_over);
         until_within(
-            MINUTE + LATE,
+            MINUTE + SOON,
             "c1 is accepted no more",
             || explain(&hub, "c1"),
             || {
@@ -205,7 +205,7 @@ fn policies_that_allow_it_again_give_more_time_and_those_that_object_do_not() {
     // From now on somebody objects.
     policy(&hub.cluster, "names", json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": ["prod-*"]}}));
     let left = || format!("{:#}", registration(&hub, "c1"));
-    until_within(MINUTE + LATE, "c1 is accepted no more", left, || {
+    until_within(MINUTE + SOON, "c1 is accepted no more", left, || {
         let accepted = hub.accepts("c1");
         assert!(accepted || Timestamp::now() >= second, "before {second}");
         !accepted
@@ -255,7 +255,7 @@ fn what_a_person_accepts_has_the_limits_that_policies_give_acceptances() {
         json!({"module": {"configMap": {"namespace": "default", "name": "no", "key": "a"}}}),
     );
     let left = || format!("{:#}", registration(&hub, "c1"));
-    until_within(MINUTE + LATE, "c1 is accepted no more", left, || {
+    until_within(MINUTE + SOON, "c1 is accepted no more", left, || {
         let accepted = hub.accepts("c1");
         assert!(accepted || Timestamp::now() >= end, "before {end}");
         !accepted
@@ -392,7 +392,7 @@ fn a_hub_that_accepts_clusters_by_itself_does_not_give_again_what_has_ended() {
     policy(&hub, LIMITS, limits("a-minute", &["join"]));
     let end = due().expect("it has an end");
     until_within(
-        MINUTE + LATE,
+        MINUTE + SOON,
         "it is accepted no more",
         || format!("{:#}", cluster()),
         || {
