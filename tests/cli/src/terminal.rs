@@ -17,6 +17,62 @@ const SHELL: &str = r#"trap : INT TERM; "$@"; printf '\0%s\0' "$?"; exec sleep 6
 /// What stands before and behind the exit code. Commands never write it.
 const MARK: char = '\0';
 
+/// The size that programs take a terminal to have that tells none.
+const SIZE: (usize, usize) = (24, 80);
+
+/// What such a terminal shows after all of this, line by line, without blanks at the ends.
+///
+/// # Panics
+/// When something is asked of it that it does not know.
+pub fn screen(written: &str) -> Vec<String> {
+    let (height, width) = SIZE;
+    let mut lines = vec![vec![' '; width]; height];
+    let (mut line, mut column) = (0, 0);
+    let next = |lines: &mut Vec<Vec<char>>, line: &mut usize| {
+        *line += 1;
+        if *line == height {
+            *line -= 1;
+            lines.remove(0);
+            lines.push(vec![' '; width]);
+        }
+    };
+    let mut characters = written.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\r' => column = 0,
+            '\n' => next(&mut lines, &mut line),
+            '\u{1b}' => {
+                assert_eq!(characters.next(), Some('['), "another sequence");
+                let (mut number, mut command) = (String::new(), characters.next());
+                while let Some(digit) = command.filter(char::is_ascii_digit) {
+                    number.push(digit);
+                    command = characters.next();
+                }
+                match (command, number.parse().unwrap_or(1)) {
+                    (Some('A'), count) => line = line.saturating_sub(count),
+                    (Some('B'), count) => line = (line + count).min(height - 1),
+                    (Some('K'), 2) => lines[line].fill(' '),
+                    other => panic!("{other:?} is not known"),
+                }
+            }
+            character => {
+                // A terminal goes on to the next line when it has to, not before.
+                if column == width {
+                    column = 0;
+                    next(&mut lines, &mut line);
+                }
+                lines[line][column] = character;
+                column += 1;
+            }
+        }
+    }
+    let mut shown: Vec<String> =
+        lines.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned()).collect();
+    let end = shown.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+    shown.truncate(end);
+    shown
+}
+
 /// A command at a terminal of its own.
 pub struct Terminal {
     child: Child,

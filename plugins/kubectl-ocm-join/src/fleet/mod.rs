@@ -3,6 +3,5 @@
 mod render;
 mod run;
 mod view;
-mod words;
 
 pub(crate) use run::run;

@@ -1,12 +1,10 @@
 //! What a fleet looks like: one row for the hub, and one for each cluster.
 
-use ocm_cli::{Format, Table, Ui, applied_document, document, without_nulls};
+use ocm_cli::{Format, Table, Ui, applied_document, document, fleet_file, without_nulls};
 use ocm_core::plan::Mode;
 use ocm_core::{Exit, Failure};
 use ocm_flows::fleet::{BroughtUp, Outcome, Row};
 use serde_json::{Value, json};
-
-use super::words::in_the_file;
 
 const HEADINGS: [&str; 7] = ["ROLE", "NAME", "CLUSTER", "PHASE", "SET", "OUTCOME", "BECAUSE"];
 
@@ -33,16 +31,6 @@ fn there(clusters: &[Row]) -> impl Iterator<Item = &str> {
     clusters.iter().filter(is_there).map(|row| row.name.as_str())
 }
 
-fn word(row: &Row, for_real: bool) -> &'static str {
-    match (&row.outcome, for_real) {
-        (Outcome::Changed, true) => "Changed",
-        (Outcome::Changed, false) => "WouldChange",
-        (Outcome::Unchanged, _) => "Unchanged",
-        (Outcome::Failed(_), _) => "Failed",
-        (Outcome::NotTried, _) => "NotTried",
-    }
-}
-
 fn because(row: &Row) -> Option<String> {
     match &row.outcome {
         Outcome::Failed(failure) => Some(failure.to_string()),
@@ -57,7 +45,7 @@ fn table(mode: Mode, BroughtUp { hub, clusters }: &BroughtUp) -> String {
         let (role, name) = if is_hub { ("hub", "") } else { ("cluster", row.name.as_str()) };
         let phase = row.phase.map(|phase| phase.to_string()).unwrap_or_default();
         let (set, because) = (row.set.as_deref().unwrap_or_default(), because(row).unwrap_or_default());
-        let word = word(row, mode.changes());
+        let word = row.outcome.word(mode.changes());
         table.row([role, name, &row.label, &phase, set, word, &because]);
     };
     hub.iter().for_each(|row| add(row, true));
@@ -72,7 +60,7 @@ fn json_of(mode: Mode, BroughtUp { hub, clusters }: &BroughtUp) -> Value {
             "cluster": row.label,
             "phase": row.phase.map(|phase| phase.to_string()),
             "clusterSet": row.set,
-            "outcome": word(row, mode.changes()),
+            "outcome": row.outcome.word(mode.changes()),
             "because": because(row),
             "objects": row.applied.iter().map(applied_document).collect::<Vec<_>>(),
         }))
@@ -93,11 +81,11 @@ pub(crate) fn failure(mode: Mode, hub: Option<&Row>, clusters: &[Row]) -> Option
     let of_hub = hub.and_then(|row| named(row, "the hub"));
     let failed: Vec<_> = of_hub.into_iter().chain(clusters.iter().filter_map(|row| named(row, &row.name))).collect();
     let total = clusters.len() + usize::from(hub.is_some());
-    let failure = Failure::of_several(total, failed, |count| match mode.changes() {
+    Failure::of_several(total, failed, |count| match mode.changes() {
         true => format!("{count} of {total} did not get there; the same command goes on where this one has stopped"),
         false => format!("{count} of {total} cannot get there as things are; nothing was changed"),
-    })?;
-    Some(Failure { hints: failure.hints.into_iter().map(in_the_file).collect(), ..failure })
+    })
+    .map(fleet_file::of_fields)
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! The terminal, or what stands in its place.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ocm_core::{Event, Failure, Narrator, Reason};
+use console::Term;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use ocm_core::{Event, Failure, Narrator, One, Reason};
 
+use crate::rows::Rows;
+use crate::screen::Screen;
 use crate::{clean, remedy};
 
 /// How much is said, and how.
@@ -43,8 +47,17 @@ extern "C" fn pow(base: f64, exponent: f64) -> f64 {
     libm::pow(base, exponent)
 }
 
+/// The line that changes in place, under the rows of many if they are shown.
+const LINE: &str = "{rows}{spinner} {wide_msg} {elapsed}";
+
+/// How many lines of a terminal are not for rows: that line, and one for what was written before.
+const NOT_FOR_ROWS: usize = 2;
+
 /// How often the line that changes in place is drawn.
 const TICK: Duration = Duration::from_millis(120);
+
+/// How often it may be drawn in a second.
+const RATE: u8 = 20;
 
 /// How long a wait may be silent where its line cannot change in place.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -53,6 +66,9 @@ const HEARTBEAT: Duration = Duration::from_secs(30);
 pub struct Ui {
     quiet: bool,
     line: Option<ProgressBar>,
+    /// The rows above that line, while many are worked on. Whoever draws the line takes this lock, so that nobody may touch the
+    /// line who holds it.
+    rows: Arc<Mutex<Option<Rows>>>,
     state: Mutex<State>,
     stdout: Mutex<Stdout>,
 }
@@ -92,15 +108,52 @@ impl Ui {
                 When::Always => true,
                 When::Never => false,
             };
-        let line = animated.then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
-                bar.set_style(style);
+        let rows = Arc::new(Mutex::new(None));
+        let screen = animated.then(Screen::stderr).flatten();
+        let line = screen.map(|screen| {
+            let bar =
+                ProgressBar::with_draw_target(None, ProgressDrawTarget::term_like_with_hz(Box::new(screen), RATE));
+            if let Ok(style) = ProgressStyle::with_template(LINE) {
+                bar.set_style(style.with_key("rows", drawn(rows.clone())));
             }
             bar.enable_steady_tick(TICK);
             bar
         });
-        Self { quiet: args.quiet, line, state: Mutex::default(), stdout: Mutex::default() }
+        Self { quiet: args.quiet, line, rows, state: Mutex::default(), stdout: Mutex::default() }
+    }
+
+    /// Shows a row for each of many that are worked on at once, until the answer is dropped: where a line can change in place,
+    /// a table of what each is at; elsewhere every event remains a line.
+    pub fn rows(&self, names: impl IntoIterator<Item = String>) -> Shown<'_> {
+        if let Some(line) = &self.line {
+            let rows = Rows::new(names);
+            let so_far = rows.so_far();
+            self.set_rows(Some(rows));
+            line.set_message(so_far);
+        }
+        Shown(self)
+    }
+
+    fn set_rows(&self, to: Option<Rows>) {
+        if let Ok(mut rows) = self.rows.lock() {
+            *rows = to;
+        }
+    }
+
+    /// Does something with the rows, if they are shown.
+    fn with_rows<T>(&self, act: impl FnOnce(&mut Rows) -> T) -> Option<T> {
+        self.rows.lock().ok()?.as_mut().map(act)
+    }
+
+    /// Remembers what is going on, for who breaks it off. Whether it was not said of late.
+    fn is_news(&self, text: &str) -> bool {
+        self.state.lock().is_ok_and(|mut state| {
+            let is_news = state.now.as_ref().is_none_or(|(last, at)| last != text || at.elapsed() >= HEARTBEAT);
+            if is_news {
+                state.now = Some((text.to_owned(), Instant::now()));
+            }
+            is_news
+        })
     }
 
     /// Writes data to stdout.
@@ -289,20 +342,11 @@ impl Narrator for Ui {
     fn tell(&self, event: Event) {
         match event {
             Event::Now { doing, because } => {
-                let text = clean(&match because {
-                    Some(because) => format!("{doing}: {because}"),
-                    None => doing.clone(),
-                });
-                let news = self.state.lock().is_ok_and(|mut state| {
-                    let news = state.now.as_ref().is_none_or(|(last, at)| *last != text || at.elapsed() >= HEARTBEAT);
-                    if news {
-                        state.now = Some((text.clone(), Instant::now()));
-                    }
-                    news
-                });
+                let text = sentence(&doing, because.as_deref());
+                let is_news = self.is_news(&text);
                 match &self.line {
                     Some(line) => line.set_message(text),
-                    None if news => self.say(&text),
+                    None if is_news => self.say(&text),
                     None => {}
                 }
             }
@@ -313,6 +357,67 @@ impl Narrator for Ui {
             }
             Event::Note(text) => self.say(&format!("note: {}", clean(&text))),
             Event::Warning(text) => self.say(&format!("warning: {}", clean(&text))),
+        }
+    }
+
+    fn tell_of(&self, one: &One, event: Event) {
+        let has_row = self.with_rows(|rows| rows.told(one.place, &event, Instant::now())).is_some();
+        match event.of(&one.name) {
+            // Its row says it.
+            Event::Now { doing, because } if has_row => {
+                self.is_news(&sentence(&doing, because.as_deref()));
+            }
+            event => self.tell(event),
+        }
+    }
+
+    fn end_of(&self, one: &One, outcome: &str, event: Event) {
+        let so_far = self.with_rows(|rows| {
+            rows.ended(one.place, outcome, &event, Instant::now());
+            rows.so_far()
+        });
+        let (Some(so_far), Some(line)) = (so_far, &self.line) else { return self.tell_of(one, event) };
+        line.set_message(so_far);
+        // Its row says how it has ended. What went wrong is still to be read when the rows are gone.
+        if matches!(event, Event::Warning(_)) {
+            self.tell(event.of(&one.name));
+        }
+    }
+}
+
+/// What is going on, as people read it.
+fn sentence(doing: &str, because: Option<&str>) -> String {
+    match because {
+        Some(because) => clean(&format!("{doing}: {because}")),
+        None => clean(doing),
+    }
+}
+
+/// Writes the rows, each with the end of its line, as they are when the line is drawn.
+fn drawn(
+    rows: Arc<Mutex<Option<Rows>>>,
+) -> impl Fn(&ProgressState, &mut dyn fmt::Write) + Send + Sync + Clone + 'static {
+    move |_, line| {
+        let Ok(rows) = rows.lock() else { return };
+        let Some(rows) = rows.as_ref() else { return };
+        let (height, width) = Term::stderr().size();
+        let room = usize::from(height).saturating_sub(NOT_FOR_ROWS);
+        for row in rows.lines(Instant::now(), width.into(), room) {
+            // The one who writes is a text, which takes everything.
+            let _ = writeln!(line, "{row}");
+        }
+    }
+}
+
+/// Rows that are shown; dropped, they go.
+#[must_use]
+pub struct Shown<'a>(&'a Ui);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.set_rows(None);
+        if let Some(line) = &self.0.line {
+            line.set_message("");
         }
     }
 }

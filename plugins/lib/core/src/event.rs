@@ -45,12 +45,43 @@ impl Event {
     pub fn warning(what: impl Into<String>) -> Self {
         Self::Warning(what.into())
     }
+
+    /// With the name in front of that of which it is told.
+    #[must_use]
+    pub fn of(self, name: &str) -> Self {
+        let of = |text: String| format!("{name}: {text}");
+        match self {
+            Self::Now { doing, because } => Self::Now { doing: of(doing), because },
+            Self::Done(what) => Self::Done(of(what)),
+            Self::Note(what) => Self::Note(of(what)),
+            Self::Warning(what) => Self::Warning(of(what)),
+        }
+    }
+}
+
+/// One of many that are worked on at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct One {
+    /// Its place among them, from 0: two may have one name, as a hub and a cluster.
+    pub place: usize,
+    /// Its name.
+    pub name: String,
 }
 
 /// Whoever listens to a flow: the terminal, a log, a test.
 pub trait Narrator: Send + Sync {
     /// Takes one event. Must not block for long: flows call it between requests.
     fn tell(&self, event: Event);
+
+    /// Takes one event of one of many. Whoever does not show them side by side hears it with the name in front.
+    fn tell_of(&self, one: &One, event: Event) {
+        self.tell(event.of(&one.name));
+    }
+
+    /// Takes the last event of one of many, with the word for its outcome.
+    fn end_of(&self, one: &One, _outcome: &str, event: Event) {
+        self.tell_of(one, event);
+    }
 }
 
 /// A narrator that listens to nothing, for callers who only want the result.

@@ -69,7 +69,7 @@ pub mod yaml;
 
 pub use changed::Changed;
 pub use dry_run::DryRun;
-pub use event::{Event, Narrator, Silent};
+pub use event::{Event, Narrator, One, Silent};
 pub use failure::{Exit, Failure, Named, Reason};
 pub use nearest::nearest;
 pub use ocm_rules::{glob, name};

@@ -3,32 +3,26 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ocm_core::{Event, Narrator};
+use ocm_core::{Event, Narrator, One};
 
 /// How long a cluster is silent that waits for the same all the time.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
-/// What is told, with the name in front.
-pub(crate) fn of(name: &str, event: Event) -> Event {
-    let of = |text: String| format!("{name}: {text}");
-    match event {
-        Event::Now { doing, because } => Event::Now { doing: of(doing), because },
-        Event::Done(what) => Event::Done(of(what)),
-        Event::Note(what) => Event::Note(of(what)),
-        Event::Warning(what) => Event::Warning(of(what)),
-    }
-}
-
 /// One of many that are followed at once: what it does is told when it changes, for the others tell theirs in between.
 pub(crate) struct OneOfMany {
-    name: String,
+    one: One,
     narrator: Arc<dyn Narrator>,
     last: Mutex<Option<(Event, Instant)>>,
 }
 
 impl OneOfMany {
-    pub(crate) fn new(name: &str, narrator: Arc<dyn Narrator>) -> Self {
-        Self { name: name.to_owned(), narrator, last: Mutex::default() }
+    pub(crate) fn new(place: usize, name: &str, narrator: Arc<dyn Narrator>) -> Self {
+        Self { one: One { place, name: name.to_owned() }, narrator, last: Mutex::default() }
+    }
+
+    /// Tells how it has ended.
+    pub(crate) fn end(&self, outcome: &str, event: Event) {
+        self.narrator.end_of(&self.one, outcome, event);
     }
 
     /// Whether this was told last, and not long ago.
@@ -46,7 +40,7 @@ impl Narrator for OneOfMany {
     fn tell(&self, event: Event) {
         let repeats = matches!(event, Event::Now { .. }) && self.is_known(&event);
         if !repeats {
-            self.narrator.tell(of(&self.name, event));
+            self.narrator.tell_of(&self.one, event);
         }
     }
 }
@@ -57,19 +51,21 @@ mod tests {
     use crate::heard::Heard;
 
     #[test]
-    fn each_tells_what_it_waits_for_once() {
+    fn each_tells_what_it_waits_for_once_and_its_end_always() {
         let heard = Arc::new(Heard::default());
-        let [one, two] = ["c1", "c2"].map(|name| OneOfMany::new(name, heard.clone()));
+        let [one, two] = [(0, "c1"), (1, "c2")].map(|(place, name)| OneOfMany::new(place, name, heard.clone()));
         for narrator in [&one, &two, &one, &two] {
             narrator.tell(Event::now("waiting"));
         }
         one.tell(Event::blocked("waiting", "no pod"));
         one.tell(Event::note("n"));
         one.tell(Event::note("n"));
+        one.end("Changed", Event::note("n"));
         let expected = [
             Event::now("c1: waiting"),
             Event::now("c2: waiting"),
             Event::blocked("c1: waiting", "no pod"),
+            Event::note("c1: n"),
             Event::note("c1: n"),
             Event::note("c1: n"),
         ];

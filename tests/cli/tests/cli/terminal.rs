@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cli_tests::server::{Reply, Server};
-use cli_tests::terminal::Terminal;
+use cli_tests::terminal::{Terminal, screen};
 use cli_tests::{Cli, binary, kubeconfig};
 use serde_json::json;
 
@@ -107,6 +107,71 @@ fn ctrl_c_ends_a_list_that_is_watched() {
         assert!(["error", "Stopped", "secret-of-token"].iter().all(|word| !seen.contains(word)), "{seen}");
     }
     assert!(server.lines().iter().all(|line| line.contains("fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken")));
+}
+
+/// How many clusters there are in the fleet: more than a terminal has lines.
+const MANY: usize = 30;
+
+/// Somebody with a fleet file, whose hub and clusters are at this server.
+fn with_a_fleet(server: &Server) -> Cli {
+    let names: Vec<String> = (0..MANY).map(|index| format!("c{index}")).collect();
+    let contexts: Vec<&str> = std::iter::once("hub").chain(names.iter().map(String::as_str)).collect();
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &contexts));
+    let clusters: Vec<_> = names.iter().map(|name| json!({"name": name, "context": name})).collect();
+    let fleet = json!({"apiVersion": "kubectl-ocm.dev/v1alpha1", "kind": "Fleet", "hub": {"context": "hub"},
+        "clusters": clusters});
+    cli.write("fleet.yaml", &fleet.to_string());
+    cli
+}
+
+const FORBIDDEN: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"nobody may",
+    "reason":"Forbidden","code":403}"#;
+
+#[test]
+fn the_clusters_of_a_fleet_have_a_row_each_that_changes_in_place_and_ctrl_c_leaves_nothing_of_it() {
+    // Each is looked at once before all are worked on; then nobody answers any more.
+    let server = Server::start(|number, _| match number < MANY {
+        true => Reply::Json(403, FORBIDDEN.to_owned()),
+        false => Reply::Stall(String::new()),
+    });
+    let cli = with_a_fleet(&server);
+    let mut terminal = Terminal::run(&cli, &binary("kubectl-ocm"), &["join", "-f", "fleet.yaml"]);
+    terminal.wait_for("and 10 more: 10 at work");
+    terminal.wait_for("0 of 30 have ended");
+    // Up to there the last frame has come.
+    let seen = terminal.seen();
+    let frame = screen(&seen[..seen.rfind(" have ended").expect("it was waited for") + " have ended".len()]);
+    assert_eq!(frame.len(), 23, "{frame:#?}");
+    assert!(frame[0].starts_with("NAME   OUTCOME   SINCE   STEP"), "{frame:#?}");
+    for (index, row) in frame[1..21].iter().enumerate() {
+        let step = format!("looking at context \"c{index}\"");
+        assert!(row.starts_with(&format!("c{index} ")) && row.ends_with(&step), "{frame:#?}");
+    }
+    assert!(frame[21].starts_with("and 10 more: 10 at work") && frame[22].contains("0 of 30 have ended"), "{frame:#?}");
+    terminal.press("\u{3}");
+    let (exit, seen) = terminal.end();
+    assert_eq!(exit, 130, "{seen}");
+    let left = screen(&seen);
+    assert_eq!(left[0], "error: interrupted", "{left:#?}");
+    let told = left[1..].concat();
+    assert!(told.starts_with("Stopped while c") && told.ends_with("to start over."), "{left:#?}");
+}
+
+#[test]
+fn where_no_line_can_change_in_place_each_event_of_a_fleet_is_a_line() {
+    let server = Server::start(|_, _| Reply::Json(403, FORBIDDEN.to_owned()));
+    let cli = with_a_fleet(&server);
+    let run = cli.run(["join", "-f", "fleet.yaml"]);
+    assert_eq!(run.exit, 3, "{run}");
+    for part in ["\nc29: looking at context \"c29\"\n", "\nwarning: c29: context \"c29\" is the hub itself"] {
+        assert!(run.stderr.contains(part), "{run}");
+    }
+    assert!(!run.stderr.contains('\u{1b}') && run.stdout.starts_with("ROLE "), "{run}");
+    let run = cli.run(["join", "-f", "fleet.yaml", "--quiet"]);
+    assert!(run.exit == 3 && run.stderr.starts_with("error: 30 of 30 "), "{run}");
+    // Neither can a terminal that is none, whatever was asked for.
+    let run = cli.run(["join", "-f", "fleet.yaml", "--progress", "always"]);
+    assert!(run.stderr.contains("\nc29: looking at context \"c29\"\n") && !run.stderr.contains('\u{1b}'), "{run}");
 }
 
 /// A list of one cluster.

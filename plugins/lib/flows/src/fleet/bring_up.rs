@@ -24,7 +24,7 @@ pub async fn bring_up(fleet: &Fleet, request: &Request, narrator: Arc<dyn Narrat
     let at_once = request.at_once.max(1);
     let each = fleet.members.iter().enumerate().map(|(index, member)| {
         let run = &run;
-        async move { (index, run.member(member).await) }
+        async move { (index, run.member(fleet.first() + index, member).await) }
     });
     let clusters = async {
         run.inspect().await;

@@ -9,7 +9,7 @@ use ocm_core::{Event, Narrator};
 use ocm_kube::Cluster;
 
 use super::outcome::{Outcome, Row};
-use super::request::Request;
+use super::request::{HUB, Request};
 use crate::install::{self, InstallError};
 use crate::join::Coming;
 use crate::named::OneOfMany;
@@ -22,7 +22,25 @@ pub(super) async fn install(
     coming: Coming,
     narrator: Arc<dyn Narrator>,
 ) -> Row {
-    let narrator = OneOfMany::new("hub", narrator);
+    let narrator = OneOfMany::new(0, HUB, narrator);
+    let (row, is_usable) = carry_out(hub, options, request, coming, &narrator).await;
+    let said = match &row.outcome {
+        Outcome::Failed(failure) => Event::warning(failure.to_string()),
+        _ if is_usable => Event::note("it is usable"),
+        _ => Event::now("it was looked at"),
+    };
+    narrator.end(row.outcome.word(request.mode.changes()), said);
+    row
+}
+
+/// What became of it, and whether it was seen to be usable.
+async fn carry_out(
+    hub: &Cluster,
+    options: &Options,
+    request: &Request,
+    coming: Coming,
+    narrator: &OneOfMany,
+) -> (Row, bool) {
     let wanted = install::Request {
         options: options.clone(),
         hub: None,
@@ -32,7 +50,7 @@ pub(super) async fn install(
         timeout: request.timeout,
     };
     let mut row = Row { label: hub.label(), ..Row::default() };
-    let installed = match install::install(hub, &wanted, &narrator, |_, _| ()).await {
+    let installed = match install::install(hub, &wanted, narrator, |_, _| ()).await {
         Ok(installed) => installed,
         Err(error) => {
             coming.fail();
@@ -40,20 +58,18 @@ pub(super) async fn install(
                 InstallError::Failed(failure) => failure,
                 InstallError::Options(error) => options_failure(error),
             });
-            return row;
+            return (row, false);
         }
     };
     let is_changed = installed.applied.iter().any(|applied| applied.outcome.is_change());
     row.plan = installed.installation.plan;
     row.applied = installed.applied;
+    let is_usable = matches!(installed.usable, Some(Ok(())));
     row.outcome = match installed.usable {
         Some(Err(failure)) => Outcome::Failed(failure),
-        Some(Ok(())) => {
-            narrator.tell(Event::note("it is usable"));
-            if is_changed { Outcome::Changed } else { Outcome::Unchanged }
-        }
+        Some(Ok(())) if is_changed => Outcome::Changed,
         None if is_changed || request.mode == Mode::Render => Outcome::Changed,
-        None => Outcome::Unchanged,
+        Some(Ok(())) | None => Outcome::Unchanged,
     };
-    row
+    (row, is_usable)
 }

@@ -84,11 +84,14 @@ impl<'a> Run<'a> {
         names.iter().filter(|other| *other != name).cloned().collect()
     }
 
-    /// Joins a cluster and gives it its labels and its set, or does with its plan what the request says.
-    pub(super) async fn member(&self, member: &Member) -> Row {
+    /// Joins a cluster and gives it its labels and its set, or does with its plan what the request says. `place` is its place
+    /// among all that are worked on.
+    pub(super) async fn member(&self, place: usize, member: &Member) -> Row {
         let name = &member.spec.settings.name;
-        let narrator: Arc<dyn Narrator> = Arc::new(OneOfMany::new(name, self.narrator.clone()));
+        let one = Arc::new(OneOfMany::new(place, name, self.narrator.clone()));
+        let narrator: Arc<dyn Narrator> = one.clone();
         let mut row = Row { name: name.clone(), label: member.joining().label(), ..Row::default() };
+        narrator.tell(Event::now(format!("looking at {}", row.label)));
         row.outcome = match self.carry_out(member, &mut row, &narrator).await {
             Ok(true) => Outcome::Changed,
             Ok(false) => Outcome::Unchanged,
@@ -108,7 +111,7 @@ impl<'a> Run<'a> {
                 Event::note(format!("it is {phase}; {ended} of {all} clusters have ended"))
             }
         };
-        narrator.tell(said);
+        one.end(row.outcome.word(self.request.mode.changes()), said);
         row
     }
 

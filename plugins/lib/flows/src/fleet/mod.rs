@@ -11,8 +11,10 @@ mod hub;
 mod member;
 mod outcome;
 mod placing;
+mod reach;
 mod request;
 
 pub use bring_up::bring_up;
 pub use outcome::{BroughtUp, Outcome, Row};
+pub use reach::Reach;
 pub use request::{Fleet, Member, Request};

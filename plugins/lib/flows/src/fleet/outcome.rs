@@ -19,6 +19,19 @@ pub enum Outcome {
     NotTried,
 }
 
+impl Outcome {
+    /// The word for it, where it was for real and where it was only looked at.
+    pub const fn word(&self, for_real: bool) -> &'static str {
+        match (self, for_real) {
+            (Self::Changed, true) => "Changed",
+            (Self::Changed, false) => "WouldChange",
+            (Self::Unchanged, _) => "Unchanged",
+            (Self::Failed(_), _) => "Failed",
+            (Self::NotTried, _) => "NotTried",
+        }
+    }
+}
+
 /// The hub or a cluster, and what became of it.
 #[derive(Clone, Debug, Default)]
 pub struct Row {

@@ -9,6 +9,9 @@ use ocm_kube::Cluster;
 
 use crate::hub::AddressOptions;
 
+/// How the hub is named among its clusters.
+pub(super) const HUB: &str = "hub";
+
 /// A hub and its clusters, with a client of each.
 #[derive(Clone)]
 pub struct Fleet {
@@ -20,6 +23,19 @@ pub struct Fleet {
     pub install: Option<Options>,
     /// The clusters.
     pub members: Vec<Member>,
+}
+
+impl Fleet {
+    /// The names of all that are worked on, in the order of their places: the hub, where it is installed, and the clusters.
+    pub fn names(&self) -> Vec<String> {
+        let clusters = self.members.iter().map(|member| member.spec.settings.name.clone());
+        self.install.iter().map(|_| HUB.to_owned()).chain(clusters).collect()
+    }
+
+    /// The place of the first cluster among all that are worked on.
+    pub(super) fn first(&self) -> usize {
+        usize::from(self.install.is_some())
+    }
 }
 
 /// A cluster of a fleet.

@@ -11,7 +11,7 @@ use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 
 use super::klusterlet::{KlusterletRequest, Prepared, prepare, upgrade_klusterlet};
-use crate::named;
+use crate::named::OneOfMany;
 use crate::observe::registration;
 
 /// How many clusters are looked at at once.
@@ -78,10 +78,15 @@ pub async fn upgrade_fleet(
     fleet: &Fleet,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Vec<Row>, Failure> {
+    let narrators: Vec<OneOfMany> = members
+        .iter()
+        .enumerate()
+        .map(|(place, member)| OneOfMany::new(place, &member.name, narrator.clone()))
+        .collect();
     let prepared: Vec<(usize, Result<Prepared, Failure>)> = futures::stream::iter(members.iter().enumerate())
         .map(|(index, member)| {
-            let named = Named { name: &member.name, narrator: narrator.as_ref() };
-            async move { (index, prepare(&member.cluster, hub, request, &named).await) }
+            let narrator = &narrators[index];
+            async move { (index, prepare(&member.cluster, hub, request, narrator).await) }
         })
         .buffered(AT_ONCE)
         .collect()
@@ -113,7 +118,7 @@ pub async fn upgrade_fleet(
             let (member, prepared) = (&members[*index], &prepared[*index].1);
             let outcome = match stopped {
                 true => Outcome::NotTried,
-                false => one(member, hub, request, prepared, narrator.as_ref()).await,
+                false => one(member, hub, request, prepared, &narrators[*index]).await,
             };
             Row {
                 name: member.name.clone(),
@@ -139,8 +144,7 @@ async fn one(
     prepared: &Prepared,
     narrator: &dyn Narrator,
 ) -> Outcome {
-    let named = Named { name: &member.name, narrator };
-    match upgrade_klusterlet(&member.cluster, hub, request, prepared, &named, |_| ()).await {
+    match upgrade_klusterlet(&member.cluster, hub, request, prepared, narrator, |_| ()).await {
         Err(failure) => Outcome::Failed(failure),
         Ok(upgraded) => match upgraded.rolled_out {
             Some(Err(failure)) => Outcome::Failed(failure),
@@ -177,16 +181,4 @@ async fn order(
 
 fn set_of(cluster: &ManagedCluster) -> Option<String> {
     cluster.metadata.labels.as_ref()?.get(labels::CLUSTER_SET).cloned()
-}
-
-/// Says of which cluster it is that something is told.
-struct Named<'a> {
-    name: &'a str,
-    narrator: &'a dyn Narrator,
-}
-
-impl Narrator for Named<'_> {
-    fn tell(&self, event: Event) {
-        self.narrator.tell(named::of(self.name, event));
-    }
 }
