@@ -1,6 +1,8 @@
 //! The command line.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand};
 use ocm_cli::{ImageArgs, OutputArgs, PlanArgs};
 use ocm_kube::{ClientArgs, HubArgs};
 
@@ -87,6 +89,9 @@ pub(crate) struct HubUpgradeArgs {
     pub(crate) output: OutputArgs,
 }
 
+/// The heading of what goes with many clusters.
+const MANY: &str = "Many clusters";
+
 const KLUSTERLET_EXAMPLES: &str = "\
 Examples:
   # Upgrade to the release of the hub, and wait until the new agent has reported there
@@ -105,6 +110,10 @@ Examples:
   # Many clusters, a tenth of them at once, those of the set canary first
   kubectl ocm upgrade klusterlet --contexts c1,c2,c3,c4 --hub-context hub \\
     --cluster-sets canary,prod --stage 10%
+
+  # Those of a fleet file, one after the other: see what would become of each, then upgrade them
+  kubectl ocm upgrade klusterlet -f fleet.yaml --stage 1 --dry-run
+  kubectl ocm upgrade klusterlet -f fleet.yaml --stage 1
 
 A cluster that runs the release already stays as it is. A command that was killed is run again: it goes on where \
 it stopped.
@@ -125,14 +134,18 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found 
 /// With --contexts, many clusters are upgraded: all are looked at before one is touched; then those of a stage together, waiting
 /// for each, and no further than the first stage in which one does not get there. The operators of clusters cannot be reached
 /// through the hub, so each has to be in the kubeconfig.
+///
+/// With --filename, they are those of a fleet file, as kubectl ocm join takes it: it says how they and their hub are reached.
+/// Release, registry and digests are those that the file says of each cluster where no flag says them for all.
 #[derive(Args, Debug)]
 #[command(after_help = KLUSTERLET_EXAMPLES)]
+#[command(group = ArgGroup::new("which_many").args(["contexts", "filename"]))]
 pub(crate) struct KlusterletUpgradeArgs {
     /// Name of the cluster on its hub (default: the only one whose Klusterlet is there)
-    #[arg(value_name = "CLUSTER", conflicts_with = "contexts")]
+    #[arg(value_name = "CLUSTER", conflicts_with = "which_many")]
     pub(crate) name: Option<String>,
     /// Name of the Klusterlet, where several are of clusters of that name
-    #[arg(long, value_name = "NAME", hide_short_help = true, conflicts_with = "contexts")]
+    #[arg(long, value_name = "NAME", hide_short_help = true, conflicts_with = "which_many")]
     pub(crate) klusterlet: Option<String>,
     /// Wait until the agents have rolled out
     #[arg(long)]
@@ -154,14 +167,18 @@ pub(crate) struct KlusterletUpgradeArgs {
     #[arg(long)]
     pub(crate) allow_downgrade: bool,
     /// Contexts of the clusters to upgrade, in this order; waits for each
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Many clusters")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = MANY)]
     #[arg(conflicts_with_all = ["diff", "render"])]
     pub(crate) contexts: Vec<String>,
+    /// File of kind Fleet whose clusters are upgraded, in its order; waits for each; - for stdin
+    #[arg(short, long, value_name = "FILE", help_heading = MANY)]
+    #[arg(conflicts_with_all = ["diff", "render", "hub_kubeconfig", "hub_context"])]
+    pub(crate) filename: Option<PathBuf>,
     /// How many of them at once: a number, or a share such as 10%
-    #[arg(long, value_name = "SIZE", default_value = "10%", help_heading = "Many clusters", requires = "contexts")]
+    #[arg(long, value_name = "SIZE", default_value = "10%", help_heading = MANY, requires = "which_many")]
     pub(crate) stage: String,
     /// Only those in these cluster sets of the hub, set by set in this order; the share of --stage is of each
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Many clusters", requires = "contexts")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = MANY, requires = "which_many")]
     pub(crate) cluster_sets: Vec<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -1,18 +1,20 @@
 //! From arguments to the flow.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use ocm_cli::{Format, ImageArgs, OutputArgs, PlanView, Troubleshoot, Ui, options};
+use ocm_cli::{Format, ImageArgs, OutputArgs, PlanView, Troubleshoot, Ui, fleet_file, options};
 use ocm_core::images::Source;
 use ocm_core::release::Component;
-use ocm_core::upgrade::Target;
 use ocm_core::upgrade::staging::Size;
-use ocm_core::{Exit, Failure};
+use ocm_core::upgrade::{Target, Wanted};
+use ocm_core::{Exit, Failure, fleet as file};
+use ocm_flows::fleet::Reach;
 use ocm_flows::upgrade::{self as flow, Fleet, HubRequest, KlusterletRequest, Member};
 use ocm_kube::{ClientArgs, Cluster, Connection, connect};
 
 use crate::args::{HubUpgradeArgs, KlusterletUpgradeArgs, UpgradeArgs, What};
-use crate::view::{self, Way};
+use crate::view::{self, Named, Way};
 
 pub(crate) async fn run(arguments: UpgradeArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let UpgradeArgs { what, client } = arguments;
@@ -70,6 +72,7 @@ async fn klusterlet_command(
         images,
         allow_downgrade,
         contexts,
+        filename,
         stage,
         cluster_sets,
         output: OutputArgs { output },
@@ -84,12 +87,15 @@ async fn klusterlet_command(
         source: source(registry.as_deref(), &images, &Component::AGENT).await?,
         downgrade: allow_downgrade,
         mode,
-        wait: (wait || !contexts.is_empty()).then_some(limit),
+        wait: (wait || filename.is_some() || !contexts.is_empty()).then_some(limit),
     };
     let size = Size::parse(&stage).ok_or_else(|| {
         Failure::usage(format!("--stage {stage:?} is neither a number nor a share")).hint("for example: 5, or 10%")
     })?;
     let fleet = Fleet { size, sets: cluster_sets };
+    if let Some(file) = filename {
+        return file_command(&file, &client, &request, &fleet, output, ui).await.map_err(fleet_file::of_fields);
+    }
     let connection = client.connection()?;
     let members = members(&contexts, &client, &fleet, hub.is_given())?;
     let reached = match hub.is_given() {
@@ -143,9 +149,42 @@ async fn fleet_command(
     let each = contexts.iter().map(async |context| {
         let connection = Connection { context: Some(context.clone()), ..connection.clone() };
         let cluster = connect(&connection, ui.clone()).await?;
-        Ok::<_, Failure>(Member { name: context.clone(), cluster })
+        Ok::<_, Failure>(Member { name: context.clone(), cluster, request: request.clone() })
     });
     let members = futures::future::try_join_all(each).await?;
-    let rows = flow::upgrade_fleet(&members, hub, request, fleet, ui.clone()).await?;
-    view::finish_fleet(&ui, format, request.mode, &rows)
+    let rows = flow::upgrade_fleet(&members, hub, fleet, ui.clone()).await?;
+    view::finish_fleet(&ui, format, request.mode, Named::ByContext, &rows)
+}
+
+/// The clusters of a fleet file. `request` is what was typed for all of them.
+async fn file_command(
+    path: &Path,
+    client: &ClientArgs,
+    request: &KlusterletRequest,
+    fleet: &Fleet,
+    format: Format,
+    ui: Arc<Ui>,
+) -> Result<Exit, Failure> {
+    let others = ClientArgs { kubeconfig: None, ..client.clone() };
+    if others.is_given() || !others.as_group.is_empty() {
+        return Err(Failure::usage("--filename says how each cluster is reached, and as whom").hint(
+            "leave out every flag of the connection but --kubeconfig, of the clusters that the file gives no other, and \
+             --request-timeout",
+        ));
+    }
+    let file::Fleet { hub, members } = fleet_file::read(path).await?;
+    let plain = client.connection()?;
+    let reach = Reach { folder: fleet_file::folder(path), plain: &plain, narrator: ui.clone() };
+    let hub = reach.hub(&hub).await?;
+    let typed = Wanted { bundle: request.bundle.clone(), source: request.source.clone() };
+    let mut reached = Vec::new();
+    for member in members {
+        let cluster = reach.agents(&member).await?;
+        let name = member.settings.name.clone();
+        let Wanted { bundle, source } = typed.or(&member.settings);
+        let request = KlusterletRequest { cluster: Some(name.clone()), bundle, source, ..request.clone() };
+        reached.push(Member { name, cluster, request });
+    }
+    let rows = flow::upgrade_fleet(&reached, Some(&hub), fleet, ui.clone()).await?;
+    view::finish_fleet(&ui, format, request.mode, Named::InFile, &rows)
 }

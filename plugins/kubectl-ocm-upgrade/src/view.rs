@@ -172,10 +172,19 @@ pub(crate) fn finish_klusterlet(
     done.end(members, rolled_out, back)
 }
 
+/// How the clusters of a fleet are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// By their contexts.
+    ByContext,
+    /// By a fleet file, as their hub knows them.
+    InFile,
+}
+
 const HEADINGS: [&str; 7] = ["CONTEXT", "CLUSTER", "STAGE", "BEFORE", "RELEASE", "OUTCOME", "BECAUSE"];
 
 /// What the upgrade of a fleet came to.
-pub(crate) fn finish_fleet(ui: &Ui, format: Format, mode: Mode, rows: &[Row]) -> Result<Exit, Failure> {
+pub(crate) fn finish_fleet(ui: &Ui, format: Format, mode: Mode, named: Named, rows: &[Row]) -> Result<Exit, Failure> {
     let for_real = mode.changes();
     let word = |outcome: &Outcome| match outcome {
         Outcome::Upgraded if for_real => "Upgraded",
@@ -191,8 +200,9 @@ pub(crate) fn finish_fleet(ui: &Ui, format: Format, mode: Mode, rows: &[Row]) ->
     match format {
         Format::Json | Format::Yaml => {
             let row = |row: &Row| {
+                let context = (named == Named::ByContext).then_some(&row.name);
                 json!({
-                    "context": row.name, "cluster": row.cluster, "klusterlet": row.klusterlet, "stage": row.stage,
+                    "context": context, "cluster": row.cluster, "klusterlet": row.klusterlet, "stage": row.stage,
                     "before": row.before, "bundleVersion": row.release, "outcome": word(&row.outcome),
                     "because": because(&row.outcome),
                 })
@@ -203,12 +213,16 @@ pub(crate) fn finish_fleet(ui: &Ui, format: Format, mode: Mode, rows: &[Row]) ->
         }
         Format::Name => rows.iter().for_each(|row| ui.line(&row.name)),
         Format::Table | Format::Wide => {
-            let mut table = Table::new(&HEADINGS);
+            // A fleet file gives no cluster a second name.
+            let first = usize::from(named == Named::InFile);
+            let mut table = Table::new(&HEADINGS[first..]);
             for row in rows {
                 let stage = row.stage.to_string();
                 let cluster = row.cluster.as_deref().unwrap_or("<unknown>");
                 let because = because(&row.outcome).unwrap_or_default();
-                table.row([&row.name, cluster, &stage, &row.before, &row.release, word(&row.outcome), &because]);
+                let cells: [&str; 7] =
+                    [&row.name, cluster, &stage, &row.before, &row.release, word(&row.outcome), &because];
+                table.row(&cells[first..]);
             }
             ui.out(&table.render());
         }

@@ -1,7 +1,9 @@
 //! Clusters that run one release or the other, and upgrades of many.
 
+use std::path::{Path, PathBuf};
+
 use control_plane::Cluster;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::join_support::{hub, hub_access};
 use crate::{Said, earlier_bundle, kubectl_ocm, object, run};
@@ -32,7 +34,7 @@ pub fn document(said: &Said) -> Value {
     serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"))
 }
 
-/// What has become of each cluster of a fleet: its context, its stage, and the outcome.
+/// What has become of each cluster of a fleet: its context, or its name where a file names it, its stage, and the outcome.
 ///
 /// # Panics
 ///
@@ -40,7 +42,30 @@ pub fn document(said: &Said) -> Value {
 pub fn outcomes(said: &Said) -> Vec<String> {
     let document = document(said);
     let rows = document["clusters"].as_array().cloned().unwrap_or_default();
-    rows.iter().map(|row| format!("{} {} {}", row["context"], row["stage"], row["outcome"]).replace('"', "")).collect()
+    let name = |row: &Value| if row["context"].is_null() { row["cluster"].clone() } else { row["context"].clone() };
+    rows.iter().map(|row| format!("{} {} {}", name(row), row["stage"], row["outcome"]).replace('"', "")).collect()
+}
+
+/// Writes a fleet file: a hub, and clusters by their names, each with its kubeconfig.
+///
+/// # Panics
+///
+/// When it cannot be written.
+pub fn fleet_file(folder: &Path, hub: &Path, clusters: &[(&str, &Path)]) -> PathBuf {
+    let clusters: Vec<Value> =
+        clusters.iter().map(|(name, kubeconfig)| json!({"name": name, "kubeconfig": kubeconfig})).collect();
+    let fleet = json!({
+        "apiVersion": "kubectl-ocm.dev/v1alpha1", "kind": "Fleet", "hub": {"kubeconfig": hub}, "clusters": clusters,
+    });
+    let path = folder.join("fleet.yaml");
+    std::fs::write(&path, fleet.to_string()).expect("written");
+    path
+}
+
+/// Upgrades the clusters of a fleet file; nothing but the file says which they are.
+pub fn upgrade_by(file: &Path, flags: &[&str]) -> Said {
+    let mut command = kubectl_ocm("upgrade", Path::new("/nonexistent"));
+    run(command.args(["klusterlet", "--output=json", "--filename"]).arg(file).args(flags))
 }
 
 /// The spec of a cluster-wide object without its images.

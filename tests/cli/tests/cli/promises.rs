@@ -80,6 +80,54 @@ fn what_is_malformed_or_too_much_is_refused_before_anybody_is_asked() {
 }
 
 #[test]
+fn a_fleet_file_that_is_upgraded_says_alone_which_clusters_there_are_and_how_they_are_reached() {
+    fn beside(words: &[&'static str]) -> Vec<&'static str> {
+        [&["upgrade", "klusterlet", "-f", "fleet.yaml"][..], words].concat()
+    }
+    let cases: [(&[&str], &str); 11] = [
+        (&["c1"], "cannot be used with"),
+        (&["--klusterlet", "k"], "--klusterlet"),
+        (&["--contexts", "c1,c2"], "--contexts"),
+        (&["--hub-context", "hub"], "--hub-context"),
+        (&["--hub-kubeconfig", "hub.yaml"], "--hub-kubeconfig"),
+        (&["--diff"], "--diff"),
+        (&["--render"], "--render"),
+        (&["--stage", "none"], "--stage \"none\" is neither a number nor a share"),
+        (&["--context", "c1"], "--filename says how each cluster is reached"),
+        (&["--as-group", "g"], "--filename says how each cluster is reached"),
+        (&[], "cannot read the fleet file fleet.yaml"),
+    ];
+    let commands: Vec<(Vec<&str>, &str)> = cases.iter().map(|(words, said)| (beside(words), *said)).collect();
+    let commands: Vec<(&[&str], &str)> = commands.iter().map(|(words, said)| (words.as_slice(), *said)).collect();
+    are_refused(&commands);
+    are_refused(&[
+        (&["upgrade", "klusterlet", "--stage", "1"], "--contexts <NAME,...>|--filename <FILE>"),
+        (&["upgrade", "klusterlet", "--cluster-sets", "s"], "--contexts <NAME,...>|--filename <FILE>"),
+    ]);
+}
+
+#[test]
+fn what_is_wrong_with_a_fleet_file_that_is_upgraded_is_told_in_its_words() {
+    let server = closed();
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let upgrade = |cluster: &str| {
+        let head = "apiVersion: kubectl-ocm.dev/v1alpha1\nkind: Fleet\nhub: {context: hub}\nclusters:\n";
+        cli.write("fleet.yaml", &format!("{head}- {{name: c1, {cluster}}}\n"));
+        cli.run(["upgrade", "klusterlet", "-f", "fleet.yaml"])
+    };
+    for (cluster, told) in [
+        ("context: c1, lables: {a: b}", "did you mean labels?"),
+        ("context: hup", "hint: did you mean context: hub?"),
+        ("context: hup", "c1 of the fleet file cannot be reached; nothing was changed"),
+    ] {
+        let run = upgrade(cluster);
+        assert_eq!((run.exit, run.stdout.as_str()), (2, ""), "{run}");
+        assert!(run.stderr.contains(told), "{run}");
+    }
+    assert!(server.asked().is_empty(), "{:?}", server.lines());
+}
+
+#[test]
 fn clusters_are_named_before_anything_is_taken_from_them() {
     are_refused(&[
         (&["addon", "disable", "hello"], "--clusters"),

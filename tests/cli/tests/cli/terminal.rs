@@ -42,6 +42,7 @@ fn ctrl_c_ends_the_command_while_it_reads_stdin() {
     for words in [
         token.to_vec(),
         vec!["join", "--filename", "-"],
+        vec!["upgrade", "klusterlet", "--filename", "-"],
         vec!["join", "c1", "--image-digests", "-"],
         vec!["install", "hub", "--values", "-"],
         vec!["upgrade", "hub", "--bundle-version-overrides", "-"],

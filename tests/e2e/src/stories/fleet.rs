@@ -4,7 +4,7 @@ use control_plane::{Cluster, Spec};
 use serde_json::json;
 
 use crate::join_support::{alone, hub, hub_access};
-use crate::upgrade_support::{AGENT, all_are, images, joined, outcomes};
+use crate::upgrade_support::{AGENT, all_are, fleet_file, images, joined, outcomes, upgrade_by};
 use crate::{bundle, earlier_bundle, kubectl_ocm, run, until};
 
 pub(super) fn a_fleet_stops_at_the_first_stage_that_does_not_get_there_and_goes_on_from_it() {
@@ -17,6 +17,9 @@ pub(super) fn a_fleet_stops_at_the_first_stage_that_does_not_get_there_and_goes_
     let admin = |cluster: &Cluster, user: &str| cluster.user_kubeconfig(user, &["system:masters"]).expect("a user");
     let both = format!("{}:{}", admin(a, "admin-a").display(), admin(b, "admin-b").display());
     let access = hub_access(hub());
+    let folder = a.dir().expect("a folder");
+    let clusters = [("fleet-b", b.kubeconfig()), ("fleet-a", a.kubeconfig())];
+    let file = fleet_file(folder, hub().kubeconfig(), &clusters);
     let fleet = |flags: &[&str]| {
         let mut command = kubectl_ocm("upgrade", a.kubeconfig());
         command.env("KUBECONFIG", &both).args(["klusterlet", "--stage=1", "--output=json", &access]).args(flags);
@@ -28,23 +31,35 @@ pub(super) fn a_fleet_stops_at_the_first_stage_that_does_not_get_there_and_goes_
         (said.code, outcomes(&said)),
         (Some(0), ["fleet-b 1 WouldUpgrade", "fleet-a 2 WouldUpgrade"].map(str::to_owned).to_vec())
     );
+    let said = upgrade_by(&file, &["--stage=1", "--dry-run"]);
+    assert_eq!(outcomes(&said), ["fleet-b 1 WouldUpgrade", "fleet-a 2 WouldUpgrade"], "{said:?}");
     all_are(a, AGENT, earlier_bundle());
 
-    // One of which nobody knows anything keeps all from being touched.
+    // One of which nobody knows anything keeps all from being touched, and so does one that is not the cluster which the file
+    // says it is.
     let said = fleet(&["--contexts=fleet-a,nobody"]);
     assert_eq!(said.code, Some(2), "{said:?}");
-
-    b.kubectl(&["taint", "node", "--all", "test=busy:NoSchedule"]).expect("no pod is scheduled there any more");
-    let said = fleet(&[order, "--timeout=15s"]);
-    assert_eq!(said.code, Some(124), "{said:?}");
-    assert_eq!(outcomes(&said), ["fleet-b 1 Failed", "fleet-a 2 NotTried"], "{said:?}");
-    assert!(said.stderr.contains("one cluster of a later stage was not touched"), "{said:?}");
+    let wrong = [("fleet-a", a.kubeconfig()), ("other", b.kubeconfig())];
+    let wrong = fleet_file(b.dir().expect("a folder"), hub().kubeconfig(), &wrong);
+    let said = upgrade_by(&wrong, &[]);
+    assert!(said.code == Some(3) && said.stderr.contains("none of the clusters was touched"), "{said:?}");
     all_are(a, AGENT, earlier_bundle());
 
+    b.kubectl(&["taint", "node", "--all", "test=busy:NoSchedule"]).expect("no pod is scheduled there any more");
+    for said in [upgrade_by(&file, &["--stage=1", "--timeout=15s"]), fleet(&[order, "--timeout=15s"])] {
+        assert_eq!(said.code, Some(124), "{said:?}");
+        assert_eq!(outcomes(&said), ["fleet-b 1 Failed", "fleet-a 2 NotTried"], "{said:?}");
+        assert!(said.stderr.contains("one cluster of a later stage was not touched"), "{said:?}");
+        all_are(a, AGENT, earlier_bundle());
+    }
+
     b.kubectl(&["taint", "node", "--all", "test-"]).expect("pods are scheduled there again");
-    let said = fleet(&[order]);
+    // It goes on by the file, as well as by contexts.
+    let said = upgrade_by(&file, &["--stage=1"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(outcomes(&said), ["fleet-b 1 Upgraded", "fleet-a 2 Upgraded"], "{said:?}");
+    let said = fleet(&[order]);
+    assert_eq!(outcomes(&said), ["fleet-b 1 UpToDate", "fleet-a 2 UpToDate"], "{said:?}");
     all_are(a, AGENT, bundle());
     until("the pods of before have ended", || images(b, AGENT).iter().all(|image| image.ends_with(bundle())));
 

@@ -11,7 +11,9 @@ use std::time::Duration;
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{alone, hub, hub_access};
 use e2e_tests::roles::user_with;
-use e2e_tests::upgrade_support::{AGENT, all_are, document, joined, named_are, outcomes, release, settings};
+use e2e_tests::upgrade_support::{
+    AGENT, all_are, document, fleet_file, joined, named_are, outcomes, release, settings, upgrade_by,
+};
 use e2e_tests::{Said, bundle, earlier_bundle, kubectl_ocm, object, run, settled, unchanged};
 use serde_json::json;
 
@@ -180,6 +182,7 @@ fn an_agent_follows_its_hub_and_reports_again() {
     let there = user_with(hub(), "looker", &["upgrade-klusterlet-hub.yaml"]);
     let access = format!("--hub-kubeconfig={}", there.display());
     let fleet = |flags: &[&str]| upgrade(&here, "klusterlet", &[&[access.as_str(), "--output=json"], flags].concat());
+    let file = fleet_file(cluster.dir().expect("a folder"), &there, &[("follower", &here)]);
     let mode = format!("in mode Default, runs v{}", earlier_bundle());
     nothing_changes(&cluster, || {
         for (promise, code) in PROMISES {
@@ -194,6 +197,10 @@ fn an_agent_follows_its_hub_and_reports_again() {
         let said = fleet(&["--contexts=follower", "--dry-run"]);
         assert_eq!((said.code, outcomes(&said)), (Some(0), vec!["follower 1 WouldUpgrade".to_owned()]), "{said:?}");
         ends(&fleet(&["--contexts=follower,nobody"]), 2, &["nobody"]);
+        // The same by a fleet file, with the rights of those whom it names.
+        let said = upgrade_by(&file, &["--dry-run"]);
+        assert_eq!((said.code, outcomes(&said)), (Some(0), vec!["follower 1 WouldUpgrade".to_owned()]), "{said:?}");
+        ends(&upgrade_by(&file, &["--bundle-version=9.9.0"]), 3, &["agents must not be newer than their hub"]);
     });
 
     killed(&here, "klusterlet", &["--wait", &access]);
@@ -208,6 +215,8 @@ fn an_agent_follows_its_hub_and_reports_again() {
     nothing_changes(&cluster, || {
         ends(&upgrade(&here, "klusterlet", &["--wait", &access]), 0, &["is up to date"]);
         let said = fleet(&["--contexts=follower"]);
+        assert_eq!((said.code, outcomes(&said)), (Some(0), vec!["follower 1 UpToDate".to_owned()]), "{said:?}");
+        let said = upgrade_by(&file, &[]);
         assert_eq!((said.code, outcomes(&said)), (Some(0), vec!["follower 1 UpToDate".to_owned()]), "{said:?}");
         let back = upgrade(&here, "klusterlet", &[&access, &release(earlier_bundle())]);
         ends(&back, 3, &["is older", "--allow-downgrade"]);

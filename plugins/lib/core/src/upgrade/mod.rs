@@ -16,9 +16,11 @@ mod plans;
 mod releases;
 pub mod rollout;
 pub mod staging;
+mod wanted;
 
 pub use definitions::{HUB_DEFINITIONS, KLUSTERLET_DEFINITIONS, Stored, check, stored};
 pub use fields::{of_addons, of_klusterlet, of_manager};
 pub use parts::{Part, Parts};
 pub use plans::Upgrade;
 pub use releases::{Target, direction, newer_agents, skew};
+pub use wanted::Wanted;

@@ -1,6 +1,7 @@
 //! The upgrade of many clusters: all are looked at before one is touched, then stage by stage, and no further than the first
 //! stage in which one does not get there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -9,6 +10,7 @@ use ocm_api::names::labels;
 use ocm_core::upgrade::staging::{Size, in_order_of_sets, stages};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::klusterlet::{KlusterletRequest, Prepared, prepare, upgrade_klusterlet};
 use crate::named::OneOfMany;
@@ -20,10 +22,12 @@ const AT_ONCE: usize = 8;
 /// A cluster of the fleet.
 #[derive(Clone)]
 pub struct Member {
-    /// How it is named: its context.
+    /// How it is named.
     pub name: String,
-    /// The cluster.
+    /// The cluster on which its agents run.
     pub cluster: Cluster,
+    /// What is wanted of it.
+    pub request: KlusterletRequest,
 }
 
 /// How a fleet is upgraded.
@@ -67,14 +71,13 @@ pub struct Row {
     pub outcome: Outcome,
 }
 
-/// Upgrades the clusters of a fleet, or tries to, as the request says.
+/// Upgrades the clusters of a fleet, or tries to, each as its request says.
 ///
 /// # Errors
 /// When one of them cannot be looked at or is refused: then none is touched.
 pub async fn upgrade_fleet(
     members: &[Member],
     hub: Option<&Cluster>,
-    request: &KlusterletRequest,
     fleet: &Fleet,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Vec<Row>, Failure> {
@@ -86,7 +89,7 @@ pub async fn upgrade_fleet(
     let prepared: Vec<(usize, Result<Prepared, Failure>)> = futures::stream::iter(members.iter().enumerate())
         .map(|(index, member)| {
             let narrator = &narrators[index];
-            async move { (index, prepare(&member.cluster, hub, request, narrator).await) }
+            async move { (index, prepare(&member.cluster, hub, &member.request, narrator).await) }
         })
         .buffered(AT_ONCE)
         .collect()
@@ -106,6 +109,7 @@ pub async fn upgrade_fleet(
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let stages = stages(&words, fleet.size);
+    let operators = Operators::of(members);
     let (mut rows, mut stopped) = (Vec::new(), false);
     for (number, stage) in stages.iter().enumerate() {
         let of_stage = &order[stage.clone()];
@@ -118,7 +122,10 @@ pub async fn upgrade_fleet(
             let (member, prepared) = (&members[*index], &prepared[*index].1);
             let outcome = match stopped {
                 true => Outcome::NotTried,
-                false => one(member, hub, request, prepared, &narrators[*index]).await,
+                false => {
+                    let _alone = operators.alone(member).await;
+                    one(member, hub, prepared, &narrators[*index]).await
+                }
             };
             Row {
                 name: member.name.clone(),
@@ -137,14 +144,8 @@ pub async fn upgrade_fleet(
     Ok(rows)
 }
 
-async fn one(
-    member: &Member,
-    hub: Option<&Cluster>,
-    request: &KlusterletRequest,
-    prepared: &Prepared,
-    narrator: &dyn Narrator,
-) -> Outcome {
-    match upgrade_klusterlet(&member.cluster, hub, request, prepared, narrator, |_| ()).await {
+async fn one(member: &Member, hub: Option<&Cluster>, prepared: &Prepared, narrator: &dyn Narrator) -> Outcome {
+    match upgrade_klusterlet(&member.cluster, hub, &member.request, prepared, narrator, |_| ()).await {
         Err(failure) => Outcome::Failed(failure),
         Ok(upgraded) => match upgraded.rolled_out {
             Some(Err(failure)) => Outcome::Failed(failure),
@@ -181,4 +182,18 @@ async fn order(
 
 fn set_of(cluster: &ManagedCluster) -> Option<String> {
     cluster.metadata.labels.as_ref()?.get(labels::CLUSTER_SET).cloned()
+}
+
+/// Of those whose agents run on one cluster, only one is upgraded at a time: they share its operator.
+struct Operators(BTreeMap<String, Mutex<()>>);
+
+impl Operators {
+    fn of(members: &[Member]) -> Self {
+        Self(members.iter().map(|member| (member.cluster.server.clone(), Mutex::default())).collect())
+    }
+
+    /// Waits until no other one of that cluster is being upgraded, until the answer is dropped.
+    async fn alone(&self, member: &Member) -> Option<MutexGuard<'_, ()>> {
+        Some(self.0.get(&member.cluster.server)?.lock().await)
+    }
 }
