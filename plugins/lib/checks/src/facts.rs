@@ -396,6 +396,13 @@ impl Cluster<'_> {
         self.is_fresh(now) == Some(true) || self.requests.iter().any(own)
     }
 
+    /// Whether the hub hears from this agent of its by the way of today: what an agent that has joined asked for before says
+    /// nothing of that.
+    pub(crate) fn is_there(&self, agent: &Agent<'_>, now: Timestamp) -> bool {
+        let asks = || agent.registers(now) && self.is_heard(now);
+        self.is_well(now) || self.is_fresh(now) == Some(true) || asks()
+    }
+
     /// Whether the hub hears from the agent and calls the cluster available: what else says otherwise is behind.
     pub fn is_well(&self, now: Timestamp) -> bool {
         self.phase() == Some(Phase::Available) && !self.is_silent(now).unwrap_or_default()

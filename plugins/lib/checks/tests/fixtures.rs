@@ -727,7 +727,7 @@ fn what_is_broken_is_found_and_is_the_one_cause() {
 #[test]
 fn what_follows_from_another_finding_is_told_under_it() {
     type Breaks = fn(&mut Snapshot);
-    let cases: [(u16, u16, Breaks); 11] = [
+    let cases: [(u16, u16, Breaks); 17] = [
         // Nobody can be accepted, and no work be taken up, where the webhook's certificate has expired; for want of an operator.
         (1118, 2205, |s| {
             pending(s);
@@ -782,6 +782,33 @@ fn what_follows_from_another_finding_is_told_under_it() {
         (2118, 2114, |s| {
             unregistered(s);
             grpc(s);
+        }),
+        // An empty bundle says nothing of the configurations that come from it.
+        (1110, 1109, |s| on_hub(s).ca_bundle = Observed::Read(Some(Vec::new()))),
+        // The operator has removed what the agent registers with, and the hub its cluster.
+        (6103, 2107, |s| {
+            unregistered(s);
+            read(&mut on_managed(s).klusterlets)[0].metadata.deletion_timestamp = Some(old());
+            agent(s).bootstrap = Observed::Read(None);
+        }),
+        (2212, 2201, |s| klusterlet_spec(s).cluster_name = Some("c9".to_owned())),
+        // An agent whose API server does not answer loses its leader lease.
+        (3102, 3101, |s| {
+            let all = &mut cluster(s).status.as_mut().expect("it is there").conditions;
+            all[2] = parse(condition("ManagedClusterConditionAvailable", "False", "R"));
+            silent(s);
+        }),
+        // It asks anew, and that is where it stands.
+        (2206, 3104, |s| {
+            let expired = vec![ByteString(certificate(2024, 2025))];
+            let identity = read(&mut agent(s).identity).as_mut().expect("it is there");
+            identity.certificates.insert("tls.crt".to_owned(), expired);
+            requests(s, &[request("c1-b", "a1", &[], OLD)]);
+            silent(s);
+        }),
+        (2207, 3106, |s| {
+            agent(s).identity = Observed::Read(None);
+            requests(s, &[request("c1-b", "a1", &["Approved"], OLD)]);
         }),
         (3111, 2116, |s| {
             full(&mut on_managed(s).storage);

@@ -645,6 +645,11 @@ fn what_is_wrong_with_another_hub_explains_nothing_of_this_one() {
     let mut leaving = broken.clone();
     read(&mut on_hub(&mut leaving).managers)[1].metadata.deletion_timestamp = Some(parse(json!(OLD)));
     assert_eq!(roots(&leaving), [1111]);
+    // Nor is it told twice of the other one, which its operator has not got to know.
+    let mut unseen = broken.clone();
+    let another = &mut read(&mut on_hub(&mut unseen).managers)[0];
+    (another.metadata.deletion_timestamp, another.status) = (Some(parse(json!(OLD))), None);
+    assert_eq!(roots(&unseen), [1111, 1114]);
     // A condition of the other one hides none of the hub's own.
     let mut behind = broken;
     let managers = read(&mut on_hub(&mut behind).managers);
@@ -1206,6 +1211,20 @@ fn network_policies_are_compared_with_the_port_of_the_proxy() {
         assert!(!is_found(proxy, port), "{proxy}");
     }
     assert!(!is_found("a proxy whose address cannot be read", 6443));
+}
+
+#[test]
+fn what_an_agent_asked_for_when_it_joined_says_nothing_of_the_way_of_today() {
+    let limited = |renewed: &str| {
+        let mut snapshot = healthy();
+        let limit = NetworkPolicyFacts { name: "none".to_owned(), is_for_all: true, ..NetworkPolicyFacts::default() };
+        agent(&mut snapshot).network_policies = Observed::Read(vec![limit]);
+        read(&mut on_hub(&mut snapshot).leases)[0].renewed = Some(parse(json!(renewed)));
+        snapshot
+    };
+    // Its request is still there, and it has been silent since the policy came.
+    assert_eq!(ids(&judge(&limited(OLD), &[])), [2126, 3101]);
+    assert_eq!(judge(&limited(FRESH), &[]).findings, []);
 }
 
 #[test]

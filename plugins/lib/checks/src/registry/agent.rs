@@ -160,7 +160,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Bootstrap],
-        after: &[Id(2104), Id(6104)],
+        after: &[Id(2104), Id(6104), Id(6103)],
         rule: Rule::Cluster(bootstrap_secret),
         page: Page {
             means: "The Secret bootstrap-hub-kubeconfig is missing or holds no kubeconfig. Agents that have not registered cannot; \

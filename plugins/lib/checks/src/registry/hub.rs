@@ -167,7 +167,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::Webhooks, Input::CaBundle],
-        after: &[Id(1102), Id(1103), Id(1107)],
+        after: &[Id(1102), Id(1103), Id(1107), Id(1110)],
         rule: Rule::Hub(webhooks_trusted),
         page: Page {
             means: "The CA in a webhook configuration is missing, broken, or none of those that the hub's certificates come from: \
@@ -278,7 +278,11 @@ const MISSING_PODS: [&str; 2] =
 
 fn cluster_manager_applied(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let mut findings = Vec::new();
-    for manager in managers(hub) {
+    // The removal of another hub is told by itself, and explains nothing: of what its operator reports meanwhile nothing follows.
+    let is_leaving = |manager: &&ocm_api::ClusterManager| {
+        manager.metadata.deletion_timestamp.is_some() && !is_own_manager(managers(hub), manager)
+    };
+    for manager in managers(hub).iter().filter(|manager| !is_leaving(manager)) {
         let name = manager.metadata.name.as_deref().unwrap_or_default();
         let about =
             |text: String| of_manager(hub, manager, Finding::error(text).on(Side::Hub, "ClusterManager", None, name));

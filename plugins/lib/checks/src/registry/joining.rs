@@ -60,6 +60,8 @@ const AGENT_SIDE: &[Id] = &[
     Id(1117),
     Id(1118),
     Id(6102),
+    Id(2212),
+    Id(6103),
 ];
 
 /// The checks of the hub's half of a join.

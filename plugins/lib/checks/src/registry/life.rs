@@ -43,6 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2125),
             Id(2126),
             Id(3108),
+            Id(3102),
             Id(3103),
             Id(3104),
             Id(3106),
@@ -109,7 +110,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Life,
         severity: Severity::Error,
         inputs: &[Input::Identity],
-        after: &[],
+        after: &[Id(2206)],
         rule: Rule::Cluster(certificate_valid),
         page: Page {
             means: "The certificate that the agent was let in with has expired, or is not valid yet. The agent registers again, \
@@ -142,7 +143,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Life,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters, Input::Identity],
-        after: &[Id(2106), Id(2107), Id(2206), Id(6104)],
+        after: &[Id(2106), Id(2107), Id(2206), Id(2207), Id(6104)],
         rule: Rule::Cluster(secret_complete),
         page: Page {
             means: "The cluster has joined, and the Secret with the agent's identity is missing, lacks a part, or has a private key that \

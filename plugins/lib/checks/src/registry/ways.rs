@@ -99,7 +99,7 @@ fn grpc_server_known(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         return Outcome::skip("the hub has no ClusterManager");
     };
     let Some(dialled) = dialled(facts, &agent) else { return Outcome::skip("there is no config.yaml to compare") };
-    if cluster.is_well(facts.now) || cluster.is_heard(facts.now) {
+    if cluster.is_there(&agent, facts.now) {
         return Outcome::Pass;
     }
     let host = text::host(&dialled.server);
@@ -153,7 +153,7 @@ fn network_policies_let_out(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome
     let policies = agent.side.network_policies.read().map(Vec::as_slice).unwrap_or_default();
     // Whoever is for some pods only may be for the agents' or not: it allows, and does not limit.
     let limiting: Vec<&NetworkPolicyFacts> = policies.iter().filter(|policy| policy.is_for_all).collect();
-    if limiting.is_empty() || cluster.is_well(facts.now) || cluster.is_heard(facts.now) {
+    if limiting.is_empty() || cluster.is_there(&agent, facts.now) {
         return Outcome::Pass;
     }
     let address = first_hop(facts, &agent).unwrap_or_default();
