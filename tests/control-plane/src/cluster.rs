@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -391,6 +392,14 @@ impl Cluster {
             .trying(|| format!("making a kubeconfig of {user}"))?;
         pki::write(&file, &pair.kubeconfig(&self.name, user, &self.server, &self.ca), true)?;
         Ok(file)
+    }
+
+    /// A client certificate of a user, signed by the authority of the cluster, and its private key, as PEM; it begins and ends so
+    /// many days from now. A certificate carries at most two groups.
+    pub fn user_certificate(&self, user: &str, groups: &[&str], days: &Range<i64>) -> Result<(String, String), Error> {
+        let authority = Authority::open(&self.name, &self.own()?.dir.join("pki"))?;
+        let pair = authority.sign_for(days, user, groups)?;
+        Ok((pair.certificate, pair.key))
     }
 
     /// Stops every process of the cluster where it is, as a machine that hangs.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -73,6 +74,19 @@ impl Authority {
         let mut params =
             CertificateParams::new(names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>()).map_err(failed)?;
         params.subject_alt_names.extend(ips.iter().map(|ip| SanType::IpAddress(*ip)));
+        validity(&mut params);
+        self.issue(params, user, groups)
+    }
+
+    /// Signs a certificate for a client that begins and ends so many days from now.
+    pub(crate) fn sign_for(&self, days: &Range<i64>, user: &str, groups: &[&str]) -> Result<Pair, Error> {
+        let mut params = CertificateParams::new(Vec::new()).map_err(failed)?;
+        let now = OffsetDateTime::now_utc();
+        (params.not_before, params.not_after) = (now + Duration::days(days.start), now + Duration::days(days.end));
+        self.issue(params, user, groups)
+    }
+
+    fn issue(&self, mut params: CertificateParams, user: &str, groups: &[&str]) -> Result<Pair, Error> {
         params.distinguished_name = DistinguishedName::new();
         // The library keeps one value for each type of name, but lets us name the type of an organisation, which is
         // how Kubernetes spells a group, in a second way.
@@ -90,7 +104,6 @@ impl Authority {
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        validity(&mut params);
         let key = KeyPair::generate().map_err(failed)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?.pem();
         Ok(Pair { certificate, key: key.serialize_pem() })

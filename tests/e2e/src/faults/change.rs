@@ -1,16 +1,23 @@
 //! What is done to a cluster so that it has a fault, and how that is undone.
 
+use std::fs;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use control_plane::Cluster;
-use ocm_api::names::secrets;
+use ocm_api::names::{labels, secrets};
 use serde_json::{Map, Value, json};
 
 use super::keeper::Keeper;
+use super::life::Life;
 use super::pair::{On, Pair};
+use super::refusal::Refusal;
 use super::ways::Way;
-use crate::object;
 use crate::trouble_support::{AGENTS, apply, kubectl};
+use crate::{object, until};
+
+/// The daemon that removes what is in namespaces that go.
+const CONTROLLERS: &str = "kube-controller-manager";
 
 /// What is done to a cluster, and can be undone.
 pub(super) enum Change {
@@ -24,6 +31,18 @@ pub(super) enum Change {
     Token(&'static str),
     /// Another kubeconfig that the agent registers with.
     Registers(Way),
+    /// Another certificate of the agent, from the hub's authority.
+    Certificate(Life),
+    /// Nothing: the agent asks the hub for another certificate, which is waited for.
+    Asks,
+    /// Nothing: in the end the agent has the certificate that it asked for.
+    Answered,
+    /// The hub's address in place of the managed cluster's own.
+    HubsAddress,
+    /// Something that an API server refuses to somebody.
+    Refuses(On, Refusal),
+    /// A namespace that is removed, and of which nobody removes what is in it, for no controller manager runs.
+    Doomed(On, &'static str),
     /// A daemon of the cluster that ends, and is started again.
     Stop(On, &'static str),
     /// etcd has no space left.
@@ -62,10 +81,73 @@ impl Change {
             }
             Self::Token(token) => registers_with(pair.cluster, |own| with_token(own, token)),
             Self::Registers(way) => registers_with(pair.cluster, |own| way.instead(pair, own)),
+            Self::Certificate(life) => {
+                let cluster = pair.cluster;
+                let what = ["secret", secrets::HUB_KUBECONFIG, "--namespace", AGENTS];
+                let before = object(cluster, &what)["data"].clone();
+                let agent = STANDARD.decode(before[secrets::AGENT_NAME_KEY].as_str().unwrap()).unwrap();
+                let fault = life.certificate(pair, std::str::from_utf8(&agent).unwrap());
+                let cure = cure(&before, &fault);
+                let put = move |data: &Value| patch(cluster, &what, &json!({ "data": data }));
+                put(&fault);
+                let is_renewed = life.is_renewed();
+                Box::new(move || {
+                    if !is_renewed {
+                        put(&cure);
+                    }
+                })
+            }
+            Self::Asks => {
+                until("the agent asks for a certificate", || newest_request(pair.hub, pair.name).is_some());
+                Box::new(|| ())
+            }
+            Self::Answered => {
+                let (hub, cluster, name) = (pair.hub, pair.cluster, pair.name);
+                let what = ["secret", secrets::HUB_KUBECONFIG, "--namespace", AGENTS];
+                Box::new(move || {
+                    until("the agent has what it asked for", || {
+                        let own = object(cluster, &what)["data"][secrets::TLS_CERT_KEY].clone();
+                        newest_request(hub, name).is_some_and(|request| request["status"]["certificate"] == own)
+                    });
+                })
+            }
+            Self::HubsAddress => {
+                let (hub, what) = (pair.hub, ["managedcluster", pair.name]);
+                let fault = json!({"spec": {"managedClusterClientConfigs": [{"url": hub.server()}]}});
+                let cure = cure(&object(hub, &what), &fault);
+                patch(hub, &what, &fault);
+                Box::new(move || patch(hub, &what, &cure))
+            }
+            Self::Refuses(on, refusal) => {
+                let cluster = on.of(pair);
+                refusal.begin(cluster);
+                Box::new(move || refusal.end(cluster))
+            }
+            Self::Doomed(on, name) => {
+                let (cluster, name) = (on.of(pair), *name);
+                let what = ["namespace", name];
+                let before = as_it_is(cluster, &what);
+                cluster.stop(CONTROLLERS).unwrap();
+                kubectl(cluster, &["delete", "namespace", name, "--wait=false"]);
+                Box::new(move || {
+                    // Without the finalizer of its own it is gone at once, and what is in it stays.
+                    let mut released = object(cluster, &what);
+                    released["spec"]["finalizers"] = json!([]);
+                    let file = cluster.dir().unwrap().join(format!("{name}.json"));
+                    fs::write(&file, released.to_string()).unwrap();
+                    let (path, file) = (format!("/api/v1/namespaces/{name}/finalize"), file.display().to_string());
+                    kubectl(cluster, &["replace", "--raw", &path, "--filename", &file]);
+                    apply(cluster, &before);
+                    cluster.start_again(CONTROLLERS).unwrap();
+                })
+            }
             Self::Stop(on, daemon) => {
                 let cluster = on.of(pair);
                 cluster.stop(daemon).unwrap();
-                Box::new(move || cluster.start_again(daemon).unwrap())
+                Box::new(move || {
+                    cluster.start_again(daemon).unwrap();
+                    until("its API server answers", || cluster.kubectl(&["get", "--raw", "/readyz"]).is_ok());
+                })
             }
             Self::Full(on) => {
                 let cluster = on.of(pair);
@@ -105,6 +187,13 @@ impl Change {
             }
         }
     }
+}
+
+/// The newest request of a cluster on its hub.
+fn newest_request(hub: &Cluster, name: &str) -> Option<Value> {
+    let label = format!("--selector={}={name}", labels::CLUSTER_NAME);
+    let requests = object(hub, &["csr", &label])["items"].as_array().cloned().unwrap_or_default();
+    requests.into_iter().max_by_key(|request| request["metadata"]["creationTimestamp"].to_string())
 }
 
 /// An object as it can be applied again.

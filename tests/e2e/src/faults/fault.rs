@@ -11,8 +11,16 @@ use crate::trouble_support::TIME;
 pub(super) enum Of {
     /// The pair.
     Pair,
-    /// A cluster that nobody runs: only the hub is asked about it.
+    /// Another name under which an agent of the managed cluster registers.
+    Other(&'static str),
+    /// The pair, for which the managed cluster is named as the hub, too.
+    WrongHub,
+    /// The pair, and nothing of what is known of the release under test is suppressed.
+    Release,
+    /// A cluster of which only the hub is asked.
     Name(&'static str),
+    /// All clusters of the hub.
+    Fleet,
     /// A cluster whose agent has to register, as if it had never come so far.
     Registering,
 }
@@ -41,6 +49,11 @@ impl Fault {
     pub(super) fn is_apart(&self) -> bool {
         matches!(self.of, Of::Name(_))
             && !self.changes.iter().any(|change| matches!(change, Change::Stop(..) | Change::Full(_)))
+    }
+
+    /// Whether it disturbs nobody but who asks about all clusters.
+    pub(super) fn is_of_fleet(&self) -> bool {
+        self.of == Of::Fleet
     }
 
     /// Makes it.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use control_plane::{Cluster, Spec};
 use serde_json::Value;
 
-use super::fault::{Fault, Of};
+use super::fault::{Fault, Made, Of};
 use super::pair::Pair;
 use super::table::all;
 use crate::join_support::{JoinCommand, alone, hub, hub_access, join};
@@ -15,16 +15,32 @@ use crate::{kubectl_ocm, pause_after, run, until_within};
 
 /// What is found, of errors or, where there are none, of warnings.
 fn found(pair: &Pair<'_>, fault: &Fault) -> (Value, Vec<String>) {
+    let looked = |cluster: &Cluster, words: &[&str]| {
+        read(&run(kubectl_ocm("troubleshoot", cluster.kubeconfig()).arg("--output=json").args(words)))
+    };
     match fault.of {
         Of::Pair => report(pair.cluster, pair.hub, pair.name),
-        Of::Name(name) => {
-            read(&run(kubectl_ocm("troubleshoot", pair.hub.kubeconfig()).args([name, KNOWN, "--output=json"])))
-        }
+        Of::Other(name) => report(pair.cluster, pair.hub, name),
+        Of::WrongHub => report(pair.cluster, pair.cluster, pair.name),
+        Of::Release => looked(pair.cluster, &[pair.name, &hub_access(pair.hub)]),
+        Of::Name(name) => looked(pair.hub, &[name, KNOWN]),
+        Of::Fleet => looked(pair.hub, &["--all-clusters", KNOWN]),
         Of::Registering => {
             forget(pair.cluster, pair.hub, pair.name);
             report(pair.cluster, pair.hub, pair.name)
         }
     }
+}
+
+/// Whether the headline of the cluster that it is about names the cause. With a warning a cluster is where it was, and what is
+/// wrong with a hub or a managed cluster as a whole is said of those that it stops.
+fn is_in_headline(value: &Value) -> bool {
+    let cause = &value["findings"][0];
+    let (Some(summary), Some(name)) = (cause["summary"].as_str(), cause["cluster"].as_str()) else { return true };
+    let clusters = value["clusters"].as_array().into_iter().flatten();
+    let mut own = clusters.filter(|cluster| cluster["name"] == name);
+    cause["severity"] != "error"
+        || own.all(|cluster| cluster["headline"].as_str().is_some_and(|headline| headline.ends_with(summary)))
 }
 
 /// How long it took until the fault was the one cause that is found; else what was found in its place.
@@ -35,7 +51,11 @@ fn look(pair: &Pair<'_>, fault: &Fault) -> Result<Duration, String> {
         let (value, ids) = found(pair, fault);
         if ids == [fault.id] {
             let next = value["findings"][0]["next"].as_array().is_some_and(|next| !next.is_empty());
-            return if next { Ok(begun.elapsed()) } else { Err(format!("nothing says what to do next: {value:#}")) };
+            return match (next, is_in_headline(&value)) {
+                (true, true) => Ok(begun.elapsed()),
+                (false, _) => Err(format!("nothing says what to do next: {value:#}")),
+                (true, false) => Err(format!("the headline names something else: {:#}", value["clusters"])),
+            };
         }
         if begun.elapsed() > fault.patience {
             return Err(format!("{ids:?} {:#}", value["findings"]));
@@ -91,6 +111,11 @@ pub fn matrix(is_meant: impl Fn(&Fault) -> bool) {
     assert_eq!(wrong, 0, "{table}");
 }
 
+/// Faults that are made long before anybody looks.
+fn made_before<'a>(faults: Vec<&'a Fault>, pair: &Pair<'a>) -> Vec<(&'a Fault, Option<Made<'a>>)> {
+    faults.into_iter().map(|fault| (fault, Some(fault.make(pair)))).collect()
+}
+
 /// The faults of a hub and of a cluster that has joined it.
 fn of_joined(faults: &[&Fault], told: &mut Told) {
     if faults.is_empty() {
@@ -101,10 +126,13 @@ fn of_joined(faults: &[&Fault], told: &mut Told) {
     assert_eq!(said.code, Some(0), "{said:?}");
     is_well(&cluster, hub, name);
     let pair = Pair { hub, cluster: &cluster, name };
-    let (apart, of_pair): (Vec<&Fault>, Vec<&Fault>) = faults.iter().copied().partition(|fault| fault.is_apart());
-    // Some show only after a while, which they share. They come first: API servers forget decided requests after an hour.
-    let waiting: Vec<_> = apart.into_iter().map(|fault| (fault, Some(fault.make(&pair)))).collect();
-    for (fault, made) in waiting.into_iter().chain(of_pair.into_iter().map(|fault| (fault, None))) {
+    let (of_fleet, others): (Vec<&Fault>, Vec<&Fault>) = faults.iter().copied().partition(|fault| fault.is_of_fleet());
+    let (apart, of_pair): (Vec<&Fault>, Vec<&Fault>) = others.into_iter().partition(|fault| fault.is_apart());
+    // Some show only after a while, which they share. Those of names come first: API servers forget decided requests after an
+    // hour. Those of the fleet come last: whoever asks about all clusters finds the others, too.
+    let (first, last) = (made_before(apart, &pair), made_before(of_fleet, &pair));
+    let of_pair = of_pair.into_iter().map(|fault| (fault, None));
+    for (fault, made) in first.into_iter().chain(of_pair).chain(last) {
         let made = made.unwrap_or_else(|| fault.make(&pair));
         let looked = look(&pair, fault);
         made.undo();

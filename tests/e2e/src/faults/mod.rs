@@ -5,12 +5,17 @@
 
 mod change;
 mod fault;
+mod hubs;
+mod identities;
 mod keeper;
+mod life;
 mod matrix;
 mod operators;
 mod pair;
 mod recurring;
+mod refusal;
 mod registering;
+mod reports;
 mod requests;
 mod table;
 mod ways;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::change::Change;
 use super::pair::On;
+use crate::trouble_support::AGENTS;
 
 /// The namespace of the hub's components.
 pub(super) const HUB: &str = "open-cluster-management-hub";
@@ -29,6 +30,17 @@ pub(super) fn replaced(on: On, namespace: &'static str, selector: &'static str) 
 /// The pods of the hub's registration controller, made anew.
 pub(super) fn controllers() -> Change {
     replaced(On::Hub, HUB, "app=clustermanager-registration-controller")
+}
+
+/// The pods of the registration agent, made anew.
+pub(super) fn agents() -> Change {
+    replaced(On::Managed, AGENTS, "app=klusterlet-registration-agent")
+}
+
+/// No new pod may run on a node.
+pub(super) fn cordoned(on: On) -> Change {
+    let taint = |taint| vec!["taint", "nodes", "--all", taint];
+    Change::Kubectl(on, taint("example.com/none=:NoSchedule"), taint("example.com/none-"))
 }
 
 /// No new pod may be made in a namespace.

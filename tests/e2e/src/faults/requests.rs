@@ -1,4 +1,4 @@
-//! Faults of names on a hub of which only the hub is asked: registrations and requests, as agents and others send them.
+//! Faults of names on a hub: registrations and requests, as agents and others send them, and what does not go.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,9 +10,10 @@ use super::change::Change;
 use super::fault::{Fault, Of, fault, likely};
 use super::pair::On;
 use super::recurring::counted;
+use crate::trouble_support::AGENTS;
 
 /// A managed cluster that nobody runs.
-fn managed(name: &str, is_accepted: bool) -> Value {
+pub(super) fn managed(name: &str, is_accepted: bool) -> Value {
     json!({
         "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
         "spec": {"hubAcceptsClient": is_accepted, "leaseDurationSeconds": 60},
@@ -50,7 +51,7 @@ fn ask(cluster: &str, name: &str) -> Change {
     on_hub(request(cluster, name, &Fixture::agent(cluster, "a")))
 }
 
-fn conclude(verb: &'static str, request: &'static str) -> Change {
+pub(super) fn conclude(verb: &'static str, request: &'static str) -> Change {
     Change::Kubectl(On::Hub, vec!["certificate", verb, request], vec![])
 }
 
@@ -202,6 +203,12 @@ pub(super) fn of_leavers() -> Vec<Fault> {
         })
     };
     let gone = |object: Value| Change::Held(On::Hub, held(object));
+    let image = "nowhere.example/agent:v1";
+    let leaver = json!({
+        "apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet", "metadata": {"name": "leaver"},
+        "spec": {"clusterName": "leaver", "namespace": "open-cluster-management-leaver",
+            "registrationImagePullSpec": image, "workImagePullSpec": image},
+    });
     let no_bindings = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-bindings", "namespace": "no-rights"},
         "spec": {"hard": {"count/rolebindings.rbac.authorization.k8s.io": "0"}},
@@ -228,5 +235,10 @@ pub(super) fn of_leavers() -> Vec<Fault> {
                 conclude("approve", "no-rights-1"),
             ],
         ),
+        Fault {
+            of: Of::Other("leaver"),
+            ..fault("a Klusterlet that does not go", "OCM6103", vec![Change::Held(On::Managed, held(leaver))])
+        },
+        fault("a namespace of the agents that does not go", "OCM6104", vec![Change::Doomed(On::Managed, AGENTS)]),
     ]
 }

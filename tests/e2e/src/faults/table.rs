@@ -6,10 +6,15 @@ use serde_json::{Value, json};
 
 use super::change::Change;
 use super::fault::{Fault, fault, likely};
+use super::hubs::of_whole_hubs;
+use super::identities::of_identities;
 use super::operators::of_operators;
 use super::pair::On;
-use super::recurring::{HUB, OPERATOR, controllers, klusterlet, limits, manager, quota, replaced, restricted};
+use super::recurring::{
+    HUB, OPERATOR, agents, controllers, cordoned, klusterlet, limits, manager, quota, replaced, restricted,
+};
 use super::registering::of_registering;
+use super::reports::of_reports;
 use super::requests::{of_leavers, of_lies, of_names};
 use super::webhooks::of_webhooks;
 use super::works::{of_add_ons, of_works};
@@ -23,8 +28,11 @@ pub(super) fn all() -> Vec<Fault> {
     let mut faults = of_klusterlets();
     faults.extend(of_pods());
     faults.extend(of_hubs());
+    faults.extend(of_whole_hubs());
     faults.extend(of_webhooks());
     faults.extend(of_operators());
+    faults.extend(of_identities());
+    faults.extend(of_reports());
     faults.extend(of_works());
     faults.extend(of_add_ons());
     faults.extend(of_names());
@@ -43,20 +51,9 @@ fn enormous() -> Value {
     json!({"resourceRequirement": {"type": "ResourceRequirement", "resourceRequirements": {"requests": {"cpu": "900"}}}})
 }
 
-/// The pods of the registration agent, made anew.
-fn agents() -> Change {
-    replaced(On::Managed, AGENTS, "app=klusterlet-registration-agent")
-}
-
 /// An operator that starts without what its role allows.
 fn without_role(on: On, binding: &'static str, selector: &'static str) -> Vec<Change> {
     vec![Change::Gone(on, vec!["clusterrolebinding", binding]), replaced(on, OPERATOR, selector)]
-}
-
-/// No new pod may run on a node.
-fn cordoned(on: On) -> Change {
-    let taint = |taint| vec!["taint", "nodes", "--all", taint];
-    Change::Kubectl(on, taint("example.com/none=:NoSchedule"), taint("example.com/none-"))
 }
 
 /// What is wrong with a Klusterlet.
@@ -70,6 +67,10 @@ fn of_klusterlets() -> Vec<Fault> {
     let driver = |driver: Value| klusterlet(json!({"registrationConfiguration": {"registrationDriver": driver}}));
     let arn = "arn:aws:eks:eu-west-1:123456789012:cluster/a";
     let awsirsa = json!({"authType": "awsirsa", "awsIrsa": {"hubClusterArn": arn, "managedClusterArn": arn}});
+    let other = "arn:aws:eks:eu-west-1:123456789012:cluster/b";
+    let of_other = json!({"registrationConfiguration": {"registrationDrivers": [
+        {"authType": "csr"}, {"authType": "awsirsa", "awsirsa": {"hubClusterArn": other}},
+    ]}});
     let second = json!({
         "apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet", "metadata": {"name": "second"},
         "spec": {"clusterName": "f1", "namespace": "open-cluster-management-second"},
@@ -86,7 +87,12 @@ fn of_klusterlets() -> Vec<Fault> {
         fault("several hubs without the gate for it", "OCM2122", klusterlet(hubs)),
         fault("a toleration that the API server refuses", "OCM2105", klusterlet(toleration)),
         fault("the driver grpc at a hub without it", "OCM2118", driver(json!({"authType": "grpc"}))),
-        fault("the driver awsirsa at a hub without it", "OCM2118", driver(awsirsa)),
+        fault("the driver awsirsa at a hub without it", "OCM2118", driver(awsirsa.clone())),
+        fault(
+            "the driver awsirsa with the ARN of another hub",
+            "OCM2124",
+            manager(of_other).into_iter().chain(driver(awsirsa)).collect(),
+        ),
         fault("a bootstrap Secret without a kubeconfig", "OCM2107", bootstrap(None)),
         fault("a bootstrap kubeconfig that nobody can read", "OCM2107", bootstrap(Some("nothing"))),
         fault("a token to register with that never ends", "OCM7104", vec![Change::Token(ENDLESS)]),
@@ -179,4 +185,37 @@ fn of_hubs() -> Vec<Fault> {
         ),
         fault("a webhook of something that is not there", "OCM1117", vec![object(left_behind)]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use ocm_checks::registry::of_snapshots;
+
+    use super::*;
+
+    /// What other programs find on clusters as real as these: a table of docs/measurements.md says where.
+    const ELSEWHERE: [&str; 12] = [
+        "OCM1112", "OCM2101", "OCM2108", "OCM2109", "OCM2110", "OCM2114", "OCM2116", "OCM2125", "OCM3107", "OCM8101",
+        "OCM8102", "OCM8103",
+    ];
+    /// What no release is tried for that is new enough, or old enough.
+    const OF_RELEASES: [&str; 2] = ["OCM7101", "OCM7102"];
+
+    #[test]
+    fn every_check_finds_a_fault_that_is_made_for_real() {
+        let own: BTreeSet<String> = all().iter().map(|fault| fault.id.to_owned()).collect();
+        let found = |id: &String| own.contains(id) || ELSEWHERE.contains(&id.as_str());
+        let missing: Vec<String> = of_snapshots().map(|check| check.id.to_string()).filter(|id| !found(id)).collect();
+        assert!(missing.iter().all(|id| OF_RELEASES.contains(&id.as_str())), "{missing:?}");
+        assert!(!ELSEWHERE.iter().any(|id| own.contains(*id)), "what the table has is not found elsewhere alone");
+    }
+
+    #[test]
+    fn no_two_faults_are_told_apart_by_nothing() {
+        let faults = all();
+        let words: BTreeSet<&str> = faults.iter().map(|fault| fault.words).collect();
+        assert_eq!(words.len(), faults.len());
+    }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use csr_fixtures::Fixture;
+use ocm_api::names::{annotations, finalizers};
 use serde_json::{Value, json};
 
 use super::change::Change;
@@ -13,16 +14,18 @@ use super::requests::{held, request};
 
 /// What a work makes, as kubectl names it.
 const MAP: &str = "configmap/of-work";
+/// Takes away of a hosted add-on which cluster it is hosted on.
+const LOSES_ITS_HOST: &str = "addon.open-cluster-management.io/hosting-cluster-name-";
 /// Where.
 const DEFAULT: &str = "--namespace=default";
 
-/// Works and add-ons that are removed are waited for longer than others.
-fn slow(fault: Fault) -> Fault {
+/// What shows after five minutes is waited for longer than others.
+pub(super) fn slow(fault: Fault) -> Fault {
     Fault { patience: Duration::from_secs(420), ..fault }
 }
 
 /// A work for the managed cluster.
-fn work(name: &str, manifest: &Value) -> Value {
+pub(super) fn work(name: &str, manifest: &Value) -> Value {
     json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": name, "namespace": "f1"},
@@ -31,7 +34,7 @@ fn work(name: &str, manifest: &Value) -> Value {
 }
 
 /// What works of the matrix make.
-fn map(namespace: &str, data: &Value) -> Value {
+pub(super) fn map(namespace: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-work", "namespace": namespace}, "data": data})
 }
 
@@ -134,11 +137,45 @@ pub(super) fn of_add_ons() -> Vec<Fault> {
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
         "metadata": {"name": "nobodys", "namespace": "f1"}, "spec": {},
     });
+    // Nobody has told the hub that it supports anything.
+    let definition = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {"name": "misconfigured"}, "spec": {"installStrategy": {"type": "Manual"}},
+    });
+    let mut misconfigured = add_on.clone();
+    misconfigured["metadata"]["name"] = json!("misconfigured");
+    misconfigured["spec"]["configs"] = json!([{
+        "group": "addon.open-cluster-management.io", "resource": "addondeploymentconfigs",
+        "name": "nowhere", "namespace": "default",
+    }]);
+    let mut hosted = add_on.clone();
+    hosted["metadata"]["name"] = json!("hosted");
+    hosted["metadata"]["finalizers"] = json!([finalizers::ADDON_HOSTING_MANIFESTS]);
+    hosted["metadata"]["annotations"] = json!({ (annotations::ADDON_HOSTING_CLUSTER): "elsewhere" });
+    let unnamed = vec!["annotate", "managedclusteraddon", "hosted", "--namespace=f1", LOSES_ITS_HOST];
+    let released = r#"--patch={"metadata":{"finalizers":null}}"#;
+    let release = vec!["patch", "managedclusteraddon", "hosted", "--namespace=f1", "--type=merge", released];
+    let unreadable = json!({"metadata": {"annotations": {(annotations::IMAGE_REGISTRIES): "{"}}});
     let mut of_add_on = request("f1", "f1-add-on", &Fixture::addon("f1", "nobodys"));
     of_add_on["metadata"]["labels"]["open-cluster-management.io/addon-name"] = json!("nobodys");
     vec![
         fault("a request of an add-on that nobody approves", "OCM5201", vec![on_hub(of_add_on)]),
         slow(fault("an add-on without a manager", "OCM5202", vec![on_hub(add_on.clone())])),
+        slow(fault(
+            "an add-on with a configuration that it does not support",
+            "OCM5203",
+            vec![on_hub(definition), on_hub(misconfigured)],
+        )),
+        fault(
+            "a hosted add-on that has lost its host",
+            "OCM5205",
+            vec![on_hub(hosted), Change::Kubectl(On::Hub, unnamed, release)],
+        ),
+        fault(
+            "registries for images that nobody can read",
+            "OCM5206",
+            vec![on_hub(add_on.clone()), Change::Patch(On::Hub, vec!["managedcluster", "f1"], unreadable)],
+        ),
         slow(fault(
             "an add-on that is removed, and that nobody cleans up",
             "OCM5204",

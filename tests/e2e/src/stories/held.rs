@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use crate::accept_support::{Ask, managed_cluster, token_kubeconfig};
 use crate::controller_support::{Controller, holding_unknown};
 use crate::join_support::JoinCommand;
-use crate::{bundle, kubectl_ocm, log_lines, object, run, until};
+use crate::trouble_support::{KNOWN, read};
+use crate::{SOON, bundle, kubectl_ocm, log_lines, object, run, until, until_within};
 
 /// Its name on the hub.
 const NAME: &str = "edge";
@@ -49,6 +50,17 @@ pub(super) fn a_cluster_that_is_held_is_left_alone_by_the_hub_for_ten_minutes() 
     let is_accepted = || cluster()["spec"]["hubAcceptsClient"] == true;
     let is_held = || cluster()["metadata"]["annotations"][ACCEPTED_BY_HUB] == HELD && !is_accepted();
     until("it is held", is_held);
+    let found = || read(&run(kubectl_ocm("troubleshoot", hub.kubeconfig()).args([NAME, KNOWN, "--output=json"])));
+    until_within(
+        SOON,
+        "whoever asks is told that a policy holds it",
+        || format!("{:#}", found().0),
+        || {
+            let (value, ids) = found();
+            let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+            ids == ["OCM8102"] && text("/clusters/0/headline").ends_with(&text("/findings/0/summary"))
+        },
+    );
     // What the hub has begun may come to its end.
     sleep(Duration::from_secs(2));
     let tried = || (webhook.decisions_of("accept"), log_lines(&hub, ENTRY).len());
@@ -63,4 +75,6 @@ pub(super) fn a_cluster_that_is_held_is_left_alone_by_the_hub_for_ten_minutes() 
     // And as soon as no policy holds it, the hub accepts it.
     hub.kubectl(&["delete", "hubpolicy", "inventory"]).expect("it is gone");
     until("the hub accepts it", is_accepted);
+    let (report, ids) = found();
+    assert!(!ids.iter().any(|id| id == "OCM8102"), "{report:#}");
 }

@@ -17,6 +17,7 @@ use e2e_tests::engine_support::{IMAGE, PODS, approve_auto, comes_back, hub, kill
 use e2e_tests::manifests::apply;
 use e2e_tests::refusals::{Call, Sender};
 use e2e_tests::roles::{user_with, users_without_one_right};
+use e2e_tests::trouble_support::read;
 use e2e_tests::webhook_support::{CHANGES, policy, stand_in};
 use e2e_tests::{Ends, Said, cert_manager, kubectl_ocm, run, until_within};
 use kube::Api;
@@ -157,6 +158,11 @@ fn kubectl(hub: &Hub, words: &[&str]) -> Answer {
     if said.code == Some(0) { Answer::Passed } else { Answer::Refused(said.stderr) }
 }
 
+/// What `troubleshoot` says of a cluster, and what it finds.
+fn looked(hub: &Hub, name: &str) -> (Value, Vec<String>) {
+    read(&run(kubectl_ocm("troubleshoot", hub.cluster.kubeconfig()).args([name, "--output=json"])))
+}
+
 /// Takes all pods away, and keeps them away.
 fn kill_pods(hub: &Hub) {
     let both = ["ocm-policy-webhook", "ocm-policy-controller"];
@@ -273,6 +279,9 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     let said = kubectl(&hub, &["certificate", "approve", &second]);
     assert!(said.waits_for("approve"), "{said:?}");
     assert!(!hub.is("Approved", &second));
+    // It is the one cause of what c1 waits for.
+    let (report, found) = looked(&hub, "c1");
+    assert_eq!(found, ["OCM8101"], "{report:#}");
     // Everything else goes on, quickly.
     let begun = Instant::now();
     assert_eq!(answer(hub.try_ask(&Ask::agent("c5"))), Answer::Passed);
@@ -297,6 +306,8 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     interrupted(&hub, &keeper);
     let said = install(&keeper, &["--wait", "--replicas=1"], 0);
     assert!(said.stderr.contains("by ben: incident 816") && mark(&hub).is_empty(), "{said:?}");
+    let (report, found) = looked(&hub, "c1");
+    assert!(!found.iter().any(|id| id == "OCM8101"), "{report:#}");
     assert_eq!(
         (policies(&hub), pods(&hub).iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).count()),
         (closed(), 2)
