@@ -246,9 +246,14 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
     let local = || CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
     let (expired, wrong, right) =
         (over(local()), CertificateParams::new(vec!["elsewhere.example".to_owned()]).expect("a name"), local());
+    let (mut early, mut of_client) = (local(), local());
+    (early.not_before, early.not_after) = (date_time_ymd(2040, 1, 1), date_time_ymd(2041, 1, 1));
+    of_client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     for (what, server, found) in [
         ("right", server(ca.sign(&right)), vec![]),
         ("expired", server(ca.sign(&expired)), vec!["OCM4002"]),
+        ("not valid yet", server(ca.sign(&early)), vec!["OCM4003"]),
+        ("a client's", server(ca.sign(&of_client)), vec!["OCM4005"]),
         ("wrong name", server(ca.sign(&wrong)), vec!["OCM4004"]),
         ("foreign authority", server(other.sign(&right)), vec!["OCM4001"]),
     ] {
@@ -259,6 +264,14 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
         });
     }
     is("the servers are right again", &[]);
+    // Two ways to one hub.
+    let [one, two] = [(); 2].map(|()| kubeconfig(&server(ca.sign(&right)), &ca.pem));
+    replaced(&cluster, "secret", AGENTS, "hub-kubeconfig-secret", &[("kubeconfig", &one)], || {
+        replaced(&cluster, "secret", AGENTS, "bootstrap-hub-kubeconfig", &[("kubeconfig", &two)], || {
+            is("another address", &["OCM4024"]);
+        });
+    });
+    is("one address again", &[]);
     // A proxy that speaks TLS is trusted like the server behind it.
     let proxy = Proxy::start(Kind::Https, Manner::Connects);
     let behind = server(ca.sign(&right));
