@@ -138,7 +138,21 @@ fn of_joined(faults: &[&Fault], told: &mut Told) {
         made.undo();
         told.tell(fault, &looked);
         is_well(&cluster, hub, name);
+        if matches!(fault.of, Of::Other(_) | Of::Fleet) {
+            is_gone(&pair, fault);
+        }
     }
+}
+
+/// Waits until it is no longer found.
+fn is_gone(pair: &Pair<'_>, fault: &Fault) {
+    let found = || found(pair, fault);
+    until_within(
+        TIME,
+        "it is no longer found",
+        || format!("{:#}", found().0["findings"]),
+        || !found().1.iter().any(|id| id == fault.id),
+    );
 }
 
 /// The faults of a cluster whose agent has to register.
