@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,20 @@ use serde_json::{Value, json};
 
 /// How long agents may take to start or to end: a pod that is asked to end while it starts gets half a minute alone for that.
 const SLOW: Duration = Duration::from_secs(90);
+
+/// The cluster that the last test has left plain.
+static PLAIN: Mutex<Option<Cluster>> = Mutex::new(None);
+
+/// A cluster with nothing of ours on it: the one that a test before has left so, or a new one.
+fn plain() -> Cluster {
+    let left = PLAIN.lock().unwrap_or_else(PoisonError::into_inner).take();
+    left.unwrap_or_else(|| Cluster::start(&Spec::node("plain")).expect("a cluster"))
+}
+
+/// Gives back a cluster on which nothing has stayed. A test that fails gives back none.
+fn is_plain(cluster: Cluster) {
+    *PLAIN.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster);
+}
 
 /// A work that puts a ConfigMap of its name into the namespace `default` of a cluster.
 fn work(hub: &Cluster, cluster: &str, name: &str, priority: &str) {
@@ -106,7 +121,7 @@ fn hold(cluster: &Cluster, namespace: &str) -> impl FnOnce() {
 fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("leaving")).expect("a cluster");
+    let cluster = plain();
     let access = hub_access(hub);
     let before = (sweep(&cluster), sweep(hub));
     // What is created in a namespace that is being deleted would go with it.
@@ -133,8 +148,8 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     nothing_happens(&cluster, 3, &["no Klusterlet of cluster \"other\"", "of cluster \"leaving\""], || {
         unjoin(&cluster, &["other", "--yes", &access])
     });
-    // Another cluster of whose pods none ever runs.
-    let wrong = Cluster::start(&Spec::node("wrong").schedulable(false)).expect("a cluster");
+    // Another cluster, on which no pod ever runs.
+    let wrong = Cluster::start(&Spec::api("wrong")).expect("a cluster");
     let before_wrong = sweep(&wrong);
     nothing_happens(&cluster, 3, &["belongs to the hub at", "not to"], || {
         unjoin(&cluster, &["leaving", "--yes", &hub_access(&wrong)])
@@ -241,7 +256,7 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
 fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("sides")).expect("a cluster");
+    let cluster = plain();
     let before = (sweep(&cluster), sweep(hub));
 
     // The hub's side first, while the agent is there.
@@ -349,6 +364,7 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
     assert_eq!(said.code, Some(0), "{said:?}");
     nothing_stays(&cluster, &before.0);
     nothing_stays(hub, &before.1);
+    is_plain(cluster);
 }
 
 /// The hub does not exist for it: nobody has its works removed.
@@ -356,7 +372,7 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
 fn without_its_hub_a_cluster_leaves_and_takes_along_what_works_have_put_there() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("alone")).expect("a cluster");
+    let cluster = plain();
     let before = (sweep(&cluster), sweep(hub));
     joined(&cluster, "alone");
     work(hub, "alone", "gone", "0");
@@ -374,13 +390,14 @@ fn without_its_hub_a_cluster_leaves_and_takes_along_what_works_have_put_there() 
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("off work \"gone\""), "{said:?}");
     nothing_stays(hub, &before.1);
+    is_plain(cluster);
 }
 
 #[test]
 fn what_nobody_is_there_to_clean_up_goes_by_force_alone() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("silent")).expect("a cluster");
+    let cluster = plain();
     let before = (sweep(&cluster), sweep(hub));
     joined(&cluster, "silent");
     work(hub, "silent", "left", "0");
@@ -412,11 +429,12 @@ fn what_nobody_is_there_to_clean_up_goes_by_force_alone() {
     assert_eq!(owners.expect("it is there").trim(), "");
     cluster.kubectl(&["delete", "configmap", "left"]).expect("it goes");
     nothing_stays(&cluster, &before.0);
+    is_plain(cluster);
 }
 
 #[test]
 fn a_hub_becomes_a_plain_cluster_again() {
-    let hub = Cluster::start(&Spec::node("plain")).expect("a cluster");
+    let hub = plain();
     let before = sweep(&hub);
     let uninstall = |flags: &[&str]| run(kubectl_ocm("uninstall", hub.kubeconfig()).arg("hub").args(flags));
     let refused = |flags: &[&str], words: &[&str]| {
@@ -523,6 +541,7 @@ fn a_hub_becomes_a_plain_cluster_again() {
     let said = uninstall(&["--yes"]);
     assert!(said.code == Some(0) && said.stderr.contains("there is no hub"), "{said:?}");
     assert_eq!(said.stdout, "");
+    is_plain(hub);
 }
 
 /// Joins `guest` with its agent on `host`, as users with the documented rights.
@@ -556,7 +575,7 @@ fn lets_in(cluster: &Cluster, token: &str) -> bool {
 fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let _alone = alone();
     let hub = hub();
-    let [host, guest] = ["host", "guest"].map(|name| Cluster::start(&Spec::node(name)).expect("a cluster"));
+    let (host, guest) = (plain(), Cluster::start(&Spec::node("guest")).expect("a cluster"));
     let access = hub_access(hub);
     let hosting = user_with(&host, "hosting", &["join.yaml"]);
     let managing = user_with(&guest, "managing", &["join-hosted.yaml"]);
@@ -646,4 +665,5 @@ fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     assert_eq!(said.code, Some(0), "{said:?}");
     nothing_stays(&host, &before.0);
     nothing_stays(hub, &before.2);
+    is_plain(host);
 }
