@@ -248,7 +248,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
         .expect("one agent");
 
     // The name is taken for whoever comes next, by token and with access to both clusters.
-    let late = Cluster::start(&Spec::node("late").ocm_images(false)).expect("a cluster");
+    let late = Cluster::start(&Spec::api("late")).expect("a cluster");
     let taken = nothing_happens(&late, "t1", &flags, 3, &["already, and it is available", "choose another name"]);
     ends_as!("errors-name-taken", taken);
     nothing_happens(&late, "t1", &[hub_access(hub)], 3, &["already, and it is available"]);
