@@ -1,11 +1,18 @@
 //! Users who hold the rights that the documentation names, and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use control_plane::{Allowed, Cluster};
+use http::Request;
+use kube::Client;
+use ocm_core::yaml;
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
+use crate::connection::connect;
+use crate::manifests::apply;
 use crate::until;
 
 /// Applies the documented roles of a command and binds them to a new user, whose kubeconfig it returns.
@@ -14,44 +21,95 @@ use crate::until;
 ///
 /// When a role cannot be read, applied or bound.
 pub fn user_with(cluster: &Cluster, user: &str, files: &[&str]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac");
-    for file in files {
-        let path = folder.join(file);
-        let text = path.to_str().expect("the path is text");
-        cluster.kubectl(&["apply", "--filename", text]).expect("the documented roles can be applied");
-        documented(cluster, file).iter().for_each(|role| bind(cluster, user, role));
-    }
+    let roles: Vec<Value> = files.iter().flat_map(|file| documented(file)).collect();
+    let bindings = roles.iter().map(|role| binding(user, role));
+    apply(cluster, &list(roles.iter().cloned().chain(bindings).collect()));
+    let last = roles.iter().filter_map(|role| {
+        let right = last_right(role)?;
+        Some(Held { user, namespace: namespace(role), right })
+    });
+    hold(cluster, &last.collect::<Vec<_>>());
     cluster.user_kubeconfig(user, &[]).expect("a user can be made")
 }
 
-fn bind(cluster: &Cluster, user: &str, role: &Value) {
-    let name = role.pointer("/metadata/name").and_then(Value::as_str).expect("a role has a name");
-    let user_flag = format!("--user={user}");
-    let binding = format!("{user}-{name}");
-    let bound = match role["kind"].as_str() {
-        Some("ClusterRole") => {
-            cluster.kubectl(&["create", "clusterrolebinding", &binding, "--clusterrole", name, &user_flag])
-        }
-        _ => {
-            let namespace =
-                role.pointer("/metadata/namespace").and_then(Value::as_str).expect("a Role has a namespace");
-            cluster.kubectl(&["create", "rolebinding", &binding, "--role", name, &user_flag, "--namespace", namespace])
-        }
-    };
-    bound.expect("the role can be bound");
+/// What binds a role to a user.
+fn binding(user: &str, role: &Value) -> Value {
+    let (kind, name) = (role["kind"].as_str().expect("a role has a kind"), name(role));
+    let mut metadata = json!({"name": format!("{user}-{name}")});
+    if let Some(namespace) = namespace(role) {
+        metadata["namespace"] = json!(namespace);
+    }
+    bound(kind, &metadata, name, user)
+}
+
+/// The binding with this metadata of a role of its namespace, or of none, to a user.
+fn bound(kind: &str, metadata: &Value, role: &str, user: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"), "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    })
+}
+
+fn list(items: Vec<Value>) -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+fn name(role: &Value) -> &str {
+    role.pointer("/metadata/name").and_then(Value::as_str).expect("a role has a name")
+}
+
+/// The namespace of a Role; a ClusterRole has none.
+fn namespace(role: &Value) -> Option<&str> {
+    role.pointer("/metadata/namespace").and_then(Value::as_str)
+}
+
+/// The last right of a role, as a rule of its own.
+fn last_right(role: &Value) -> Option<Value> {
+    single(role["rules"].as_array()?.last()?).pop()
+}
+
+/// A right that somebody holds in a namespace, or in all of them.
+struct Held<'a> {
+    user: &'a str,
+    namespace: Option<&'a str>,
+    right: Value,
+}
+
+/// Waits until the API server knows that these rights are held: it learns of roles and bindings by watches.
+fn hold(cluster: &Cluster, all: &[Held<'_>]) {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let client = runtime.block_on(connect(cluster.kubeconfig())).client;
+    for held in all {
+        until(&format!("{} gets its rights", held.user), || runtime.block_on(holds(&client, held)));
+    }
+}
+
+/// Whether a right is held. The user itself is asked: in an audit log a question about somebody else is one that a webhook asks.
+async fn holds(client: &Client, held: &Held<'_>) -> bool {
+    let part = |member: &str| held.right[member][0].as_str().unwrap_or_default();
+    let (resource, subresource) = part("resources").split_once('/').unwrap_or((part("resources"), ""));
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "verb": part("verbs"), "group": part("apiGroups"), "resource": resource, "subresource": subresource,
+            "name": part("resourceNames"), "namespace": held.namespace.unwrap_or_default(),
+        }},
+    });
+    let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+        .header("content-type", "application/json")
+        .header("impersonate-user", held.user)
+        .body(review.to_string().into_bytes())
+        .expect("it is a request");
+    let answer: Value = client.request(request).await.expect("the API server answers");
+    answer["status"]["allowed"] == true
 }
 
 /// The documented roles of a file.
-fn documented(cluster: &Cluster, file: &str) -> Vec<Value> {
+fn documented(file: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac").join(file);
-    let text = path.to_str().expect("the path is text");
-    let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
-    let listed = listed.expect("the documented roles can be read");
-    serde_json::Deserializer::from_str(&listed)
-        .into_iter::<Value>()
-        .map(|role| role.expect("kubectl prints JSON"))
-        .flat_map(|role| role["items"].as_array().cloned().unwrap_or_else(|| vec![role.clone()]))
-        .collect()
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    yaml::documents(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Users who hold all rights of the documented roles of a file but one, for every right of them, each with the words in
@@ -61,11 +119,10 @@ fn documented(cluster: &Cluster, file: &str) -> Vec<Value> {
 ///
 /// When the roles cannot be read, or the users get no rights.
 pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, String)> {
-    // Of a ClusterRole there is no namespace.
-    let rights: Vec<(Option<String>, Value)> = documented(cluster, file)
+    let rights: Vec<(Option<String>, Value)> = documented(file)
         .iter()
         .flat_map(|role| {
-            let namespace = role.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned);
+            let namespace = namespace(role).map(str::to_owned);
             let rights = role["rules"].as_array().into_iter().flatten().flat_map(single);
             rights.map(move |right| (namespace.clone(), right)).collect::<Vec<_>>()
         })
@@ -83,31 +140,17 @@ pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, St
             let mut metadata = json!({"name": name});
             namespace.iter().for_each(|namespace| metadata["namespace"] = json!(namespace));
             objects.push(json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": rules}));
-            objects.push(json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"), "metadata": metadata,
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
-            }));
+            objects.push(bound(kind, &metadata, &name, &name));
         }
         users.push((name, words(&missing.1)));
     }
-    let list = cluster.dir().expect("a folder").join("roles.json");
-    std::fs::write(&list, json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()).expect("written");
-    cluster.kubectl(&["apply", "--filename", list.to_str().expect("text")]).expect("the roles can be applied");
+    apply(cluster, &list(objects));
     // The API server learns of roles of one kind in the order in which they were made: who has the last ones, has all.
-    for (namespace, (user, right)) in last {
-        let part = |member: &str| right[member][0].as_str().unwrap_or_default().to_owned();
-        let what = match (part("apiGroups"), part("resourceNames")) {
-            (group, name) if group.is_empty() && name.is_empty() => part("resources"),
-            (group, name) if group.is_empty() => format!("{}/{name}", part("resources")),
-            (group, name) => format!("{}.{group}/{name}", part("resources")),
-        };
-        let mut question = vec!["auth", "can-i"];
-        let (verb, namespace) = (part("verbs"), namespace.as_ref().map(|name| format!("--namespace={name}")));
-        question.extend([&*verb, what.trim_end_matches('/'), "--as", &user]);
-        question.extend(namespace.as_deref());
-        until(&format!("{user} gets its rights"), || cluster.kubectl(&question).is_ok());
-    }
+    let last = last.iter().map(|(namespace, (user, right))| {
+        let namespace = namespace.as_deref();
+        Held { user, namespace, right: right.clone() }
+    });
+    hold(cluster, &last.collect::<Vec<_>>());
     users
 }
 
@@ -118,26 +161,31 @@ pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, St
 ///
 /// When the roles cannot be read or bound.
 pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Value)> {
-    let roles = documented(cluster, file);
-    let rules = roles.iter().find(|role| role["kind"] == "ClusterRole").expect("a ClusterRole")["rules"].clone();
-    let rules = rules.as_array().expect("it has rules");
-    let mut users = Vec::new();
+    let roles = documented(file);
+    let whole = roles.iter().find(|role| role["kind"] == "ClusterRole").expect("a ClusterRole");
+    let rules = whole["rules"].as_array().expect("it has rules");
+    let of_namespaces = || roles.iter().filter(|role| role["kind"] != "ClusterRole");
+    let (mut objects, mut users): (Vec<Value>, Vec<_>) = (of_namespaces().cloned().collect(), Vec::new());
     for (index, missing) in rules.iter().enumerate() {
         let user = format!("{}-{index}", file.trim_end_matches(".yaml"));
-        for role in &roles {
-            let mut role = role.clone();
-            if role["kind"] == "ClusterRole" {
-                role["metadata"]["name"] = json!(user);
-                role["rules"] = rules.iter().filter(|rule| *rule != missing).cloned().collect();
-            }
-            let file = cluster.dir().expect("a folder").join("role.json");
-            std::fs::write(&file, role.to_string()).expect("written");
-            cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("the role can be applied");
-            bind(cluster, &user, &role);
-        }
-        users.push((cluster.user_kubeconfig(&user, &[]).expect("a user can be made"), missing.clone()));
+        let mut role = whole.clone();
+        role["metadata"]["name"] = json!(user);
+        role["rules"] = rules.iter().filter(|rule| *rule != missing).cloned().collect();
+        let bound = binding(&user, &role);
+        objects.extend([role, bound]);
+        objects.extend(of_namespaces().map(|role| binding(&user, role)));
+        users.push((user, missing.clone()));
     }
-    users
+    apply(cluster, &list(objects));
+    // The last one has its rights when all others have theirs.
+    let first = rules.first().and_then(|rule| single(rule).pop());
+    if let (Some((user, missing)), Some(right)) = (users.last(), first)
+        && *missing != rules[0]
+    {
+        hold(cluster, &[Held { user, namespace: None, right }]);
+    }
+    let kubeconfig = |user: &str| cluster.user_kubeconfig(user, &[]).expect("a user can be made");
+    users.into_iter().map(|(user, missing)| (kubeconfig(&user), missing)).collect()
 }
 
 /// Every right of the documented roles of a file, each as a rule of its own.
@@ -145,8 +193,8 @@ pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Va
 /// # Panics
 ///
 /// When the roles cannot be read.
-pub fn rights(cluster: &Cluster, file: &str) -> Vec<Value> {
-    documented(cluster, file)
+pub fn rights(file: &str) -> Vec<Value> {
+    documented(file)
         .iter()
         .flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default())
         .flat_map(|rule| single(&rule))
@@ -162,8 +210,8 @@ pub fn rights(cluster: &Cluster, file: &str) -> Vec<Value> {
 pub fn unused_rights(cluster: &Cluster, file: &str, user: &str) -> BTreeSet<String> {
     let allowed = cluster.allowed_to(user).expect("the audit log can be read");
     let mut unused = BTreeSet::new();
-    for role in documented(cluster, file) {
-        let namespace = role.pointer("/metadata/namespace").and_then(Value::as_str);
+    for role in documented(file) {
+        let namespace = namespace(&role);
         let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
         for rule in role["rules"].as_array().into_iter().flatten() {
             let list = |member: &str| -> Vec<&str> {
@@ -195,21 +243,12 @@ pub fn unused_rights(cluster: &Cluster, file: &str, user: &str) -> BTreeSet<Stri
 /// When they cannot be applied.
 pub fn bind_rules(cluster: &Cluster, user: &str, rules: &[Value]) {
     let metadata = json!({"name": user});
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules},
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
-         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
-         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]},
-    ]});
-    let file = cluster.dir().expect("a folder").join("rules.json");
-    std::fs::write(&file, list.to_string()).expect("written");
-    cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("the rules can be applied");
-    let last = single(rules.last().expect("there are rules")).pop().expect("it grants something");
-    let part = |member: &str| last[member][0].as_str().unwrap_or_default().to_owned();
-    let what = format!("{}.{}", part("resources"), part("apiGroups"));
-    let what = format!("{}/{}", what.trim_end_matches('.'), part("resourceNames"));
-    let question = ["auth", "can-i", &part("verbs"), what.trim_end_matches('/'), "--as", user];
-    until(&format!("{user} gets its rights"), || cluster.kubectl(&question).is_ok());
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules,
+    });
+    let right = last_right(&role).expect("it grants something");
+    apply(cluster, &list(vec![role, bound("ClusterRole", &metadata, user, user)]));
+    hold(cluster, &[Held { user, namespace: None, right }]);
 }
 
 /// The resources of a rule.

@@ -522,7 +522,7 @@ fn rights_are_checked_before_anything_is_written() {
         }
         rule
     };
-    let rules: Vec<Value> = rights(&hub.cluster, "accept.yaml").into_iter().map(of_its_own).collect();
+    let rules: Vec<Value> = rights("accept.yaml").into_iter().map(of_its_own).collect();
     assert_eq!(rules.iter().filter(|rule| rule["resourceNames"] == json!(["r1"])).count(), 2, "{rules:#?}");
     bind_rules(&hub.cluster, "team", &rules);
     let other = hub.join("r2");
@@ -608,7 +608,7 @@ fn a_denial_withdraws_acceptance_whatever_was_planted() {
     let decides = |rule: &Value| {
         resources(rule).iter().any(|kind| kind == "certificatesigningrequests/approval" || kind == "signers")
     };
-    let rules = rights(&hub.cluster, "accept.yaml").into_iter().filter(|rule| !decides(rule)).collect::<Vec<_>>();
+    let rules = rights("accept.yaml").into_iter().filter(|rule| !decides(rule)).collect::<Vec<_>>();
     bind_rules(&hub.cluster, "withdrawer", &rules);
     let waits = hub.ask(&Ask::agent("n3"));
     let (code, document) = deny(&withdrawer, &["n3"]);
@@ -620,7 +620,7 @@ fn a_denial_withdraws_acceptance_whatever_was_planted() {
     let blind = hub.cluster.user_kubeconfig("blind", &[]).expect("a user");
     let withdraws = |rule: &Value| resources(rule).iter().any(|kind| kind.starts_with("managedclusters"));
     // What it is waited for is the last one, and kubectl asks for none of a subresource.
-    let rules = rights(&hub.cluster, "accept.yaml").into_iter().rev().filter(withdraws).collect::<Vec<_>>();
+    let rules = rights("accept.yaml").into_iter().rev().filter(withdraws).collect::<Vec<_>>();
     bind_rules(&hub.cluster, "blind", &rules);
     let (code, document) = deny(&blind, &["n4"]);
     assert_eq!(code, Some(1), "{document}");

@@ -255,7 +255,7 @@ fn runs_that_are_killed_after_each_of_their_writes_lose_no_review() {
 fn a_certificate_is_renewed_in_one_run_and_every_right_is_needed_for_what_it_is_for() {
     let before = aged(100, 61);
     let (hub, webhook, user) = served("certificates", &before);
-    let all = rights(&hub.cluster, ROLE);
+    let all = rights(ROLE);
     under_load(&hub, &webhook, || {
         let first = bundles(&hub);
         let begun = Instant::now();

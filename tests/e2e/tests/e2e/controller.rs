@@ -734,7 +734,7 @@ fn every_right_of_its_role_is_used() {
     let unlogged = BTreeSet::from(UNLOGGED.map(str::to_owned));
     until_within(SOON, "every other right is used", || format!("{:#?}", unused()), || unused().is_subset(&unlogged));
     // Of what nobody grants nobody needs to say so.
-    let granted = rights(&hub.cluster, "policy-controller.yaml");
+    let granted = rights("policy-controller.yaml");
     let is_granted = |right: &&str| {
         let mut words = right.split(' ');
         let [verb, resource] = [words.next(), words.next()].map(|word| json!([word]));
