@@ -7,7 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
-use serde_json::Value;
+use http::Request;
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+
+use crate::connection::connect;
 
 /// Kinds of which the commands of the suite create objects.
 const KINDS: &str = "namespaces,customresourcedefinitions,serviceaccounts,secrets,configmaps,services,deployments,\
@@ -115,12 +119,135 @@ fn without_status(object: &Value) -> String {
     format!("generation {}, {:016x}", object["metadata"]["generation"], hash.finish())
 }
 
-/// An object as JSON.
+/// Kinds that tests ask for again and again: the words of kubectl for each, where the API server has it, and whether its objects are
+/// in namespaces.
+const OFTEN: [(&[&str], [&str; 2], bool); 12] = [
+    (&["managedcluster", "managedclusters"], ["apis/cluster.open-cluster-management.io/v1", "managedclusters"], false),
+    (&["csr"], ["apis/certificates.k8s.io/v1", "certificatesigningrequests"], false),
+    (&["klusterlet", "klusterlets"], ["apis/operator.open-cluster-management.io/v1", "klusterlets"], false),
+    (&["clustermanager"], ["apis/operator.open-cluster-management.io/v1", "clustermanagers"], false),
+    (&["hpol", "hubpolicy", "hubpolicies"], ["apis/policy.kubectl-ocm.dev/v1alpha1", "hubpolicies"], false),
+    (
+        &["registration.policy.kubectl-ocm.dev", "registrations.policy.kubectl-ocm.dev"],
+        ["apis/policy.kubectl-ocm.dev/v1alpha1", "registrations"],
+        false,
+    ),
+    (&["manifestwork"], ["apis/work.open-cluster-management.io/v1", "manifestworks"], true),
+    (&["deployment", "deployments"], ["apis/apps/v1", "deployments"], true),
+    (&["lease"], ["apis/coordination.k8s.io/v1", "leases"], true),
+    (&["pods"], ["api/v1", "pods"], true),
+    (&["secret", "secrets"], ["api/v1", "secrets"], true),
+    (&["configmap"], ["api/v1", "configmaps"], true),
+];
+
+/// An object, or the objects of a kind in a list, as JSON.
 ///
 /// # Panics
 ///
 /// When it is not there.
 pub fn object(cluster: &Cluster, words: &[&str]) -> Value {
+    if let Some(path) = path(words) {
+        return asked(cluster, &path);
+    }
     let text = cluster.kubectl(&[&["get", "--output=json"], words].concat()).expect("the object is there");
     serde_json::from_str(&text).expect("kubectl prints JSON")
+}
+
+/// Where the API server has what these words of `kubectl get` are about; none: that is for kubectl to find out.
+fn path(words: &[&str]) -> Option<String> {
+    let (kind, mut rest) = words.split_first()?;
+    let (_, [group, plural], has_namespaces) = OFTEN.iter().find(|(words, ..)| words.contains(kind))?;
+    let (mut name, mut namespace, mut selector) = (None, None, None);
+    while let Some((word, others)) = rest.split_first() {
+        rest = others;
+        let (flag, value) = match (word.split_once('='), others.split_first()) {
+            (Some((flag, value)), _) => (flag, value),
+            (None, Some((value, others))) if word.starts_with('-') => {
+                rest = others;
+                (*word, *value)
+            }
+            (None, _) if word.starts_with('-') => return None,
+            (None, _) => ("", *word),
+        };
+        let member = match flag {
+            "" => &mut name,
+            "--namespace" | "-n" => &mut namespace,
+            "--selector" | "-l" => &mut selector,
+            _ => return None,
+        };
+        if member.replace(value).is_some() {
+            return None;
+        }
+    }
+    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-./_=,".contains(c));
+    if [name, namespace, selector].into_iter().flatten().any(|text| text.is_empty() || !is_plain(text)) {
+        return None;
+    }
+    let space = if *has_namespaces { format!("/namespaces/{}", namespace.unwrap_or("default")) } else { String::new() };
+    let (name, query) = (name.map(|name| format!("/{name}")), selector.map(|words| format!("?labelSelector={words}")));
+    Some(format!("/{group}{space}/{plural}{}{}", name.unwrap_or_default(), query.unwrap_or_default()))
+}
+
+/// What the API server has there, as kubectl shows it. Tests ask while they wait, and each kubectl is the work of a tenth of a second.
+fn asked(cluster: &Cluster, path: &str) -> Value {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let found: Result<Value, _> = runtime.block_on(async {
+        let client = connect(cluster.kubeconfig()).await.client;
+        client.request(Request::get(path).body(Vec::new()).expect("it is a request")).await
+    });
+    let mut found = found.unwrap_or_else(|error| panic!("{path}: {error}"));
+    let kind = found["kind"].as_str().and_then(|kind| kind.strip_suffix("List")).map(str::to_owned);
+    let Some(kind) = kind else { return shown(found) };
+    let (version, items) = (found["apiVersion"].take(), found["items"].take());
+    let item = |mut item: Value| {
+        (item["apiVersion"], item["kind"]) = (version.clone(), json!(kind));
+        shown(item)
+    };
+    let items: Vec<Value> = items.as_array().cloned().unwrap_or_default().into_iter().map(item).collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items, "metadata": {"resourceVersion": ""}})
+}
+
+/// Without who has written which member.
+fn shown(mut object: Value) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_often_is_found_without_kubectl() {
+        for (words, expected) in [
+            (&["managedcluster", "c1"][..], "/apis/cluster.open-cluster-management.io/v1/managedclusters/c1"),
+            (&["secret", "s", "--namespace=n"], "/api/v1/namespaces/n/secrets/s"),
+            (&["secret", "s", "--namespace", "n"], "/api/v1/namespaces/n/secrets/s"),
+            (&["configmap", "c"], "/api/v1/namespaces/default/configmaps/c"),
+            (
+                &["csr", "--selector", "a.io/b=c"],
+                "/apis/certificates.k8s.io/v1/certificatesigningrequests?labelSelector=a.io/b=c",
+            ),
+        ] {
+            assert_eq!(path(words).as_deref(), Some(expected), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_kubectl_understands_is_left_to_it() {
+        for words in [
+            &["placement", "p"][..],
+            &["managedclusters,csr"],
+            &["secrets", "--all-namespaces"],
+            &["pods", "--namespace=n", "--show-managed-fields"],
+            &["csr", "a", "b"],
+            &["csr", "--selector", "a in (b, c)"],
+            &["--namespace=n", "secret/s"],
+            &["secret", ""],
+        ] {
+            assert_eq!(path(words), None, "{words:?}");
+        }
+    }
 }

@@ -34,9 +34,9 @@ pub fn until_within(time: Duration, what: &str, said: impl Fn() -> String, mut h
 }
 
 /// Pauses after a look at what has to follow that began then: for several times as long as the look took, so that whoever
-/// waits leaves the processors to what is waited for.
+/// waits leaves the processors to what is waited for. What the API server does for a quick look is not seen here.
 pub fn pause_after(looked: Instant) {
-    thread::sleep((looked.elapsed() * 6).clamp(Duration::from_millis(50), Duration::from_secs(2)));
+    thread::sleep((looked.elapsed() * 6).clamp(Duration::from_millis(100), Duration::from_secs(3)));
 }
 
 /// Tells a thread to end that goes on for so long, also when what goes on beside it fails.
