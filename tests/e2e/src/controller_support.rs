@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use crate::accept_support::{Hub, all_established};
 use crate::manifests::apply;
 use crate::roles::user_with;
+use crate::shared_hub::{Shared, SharedHub};
 use crate::webhook_support::{Webhook, add_ons, compiled, policy, prepare};
 
 /// How long it may take to be ready.
@@ -37,23 +38,45 @@ pub fn hub(name: &str, approves: bool) -> Hub {
 /// The same on such a cluster.
 pub fn hub_as(spec: &Spec, approves: bool) -> Hub {
     let hub = Hub::start_as(spec);
-    add_ons(&hub.cluster);
-    prepare(&hub.cluster);
-    apply(&hub.cluster, ocm_api::crds::registration_manifest().body());
-    apply(&hub.cluster, ocm_api::crds::cluster_manager_manifest().body());
-    all_established(&hub.cluster);
+    know_kinds(&hub.cluster);
+    judge(&hub.cluster, approves);
+    hub
+}
+
+/// The same on a cluster that the tests of a process use one after the other.
+pub fn shared(approves: bool) -> SharedHub {
+    static HUBS: Shared = Shared::new(|| {
+        let hub = Hub::start("policies");
+        know_kinds(&hub.cluster);
+        hub
+    });
+    let hub = HUBS.hub();
+    judge(&hub.cluster, approves);
+    hub
+}
+
+/// Has a hub know the kinds of which policies and the controller read.
+fn know_kinds(hub: &Cluster) {
+    add_ons(hub);
+    prepare(hub);
+    apply(hub, ocm_api::crds::registration_manifest().body());
+    apply(hub, ocm_api::crds::cluster_manager_manifest().body());
+    all_established(hub);
+}
+
+/// Has a hub accept no cluster by itself, and makes its policies.
+fn judge(hub: &Cluster, approves: bool) {
     let manager = json!({
         "apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
         "metadata": {"name": "cluster-manager"}, "spec": {},
     });
-    apply(&hub.cluster, &manager);
+    apply(hub, &manager);
     for name in ["csr-hygiene", "name-claim"] {
-        policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
+        policy(hub, name, json!({"module": {"builtin": name}}));
     }
     if approves {
-        policy(&hub.cluster, APPROVES, approving(true));
+        policy(hub, APPROVES, approving(true));
     }
-    hub
 }
 
 /// The policy that approves what the bootstrap account asks for, or allows it alone.

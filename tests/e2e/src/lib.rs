@@ -26,6 +26,7 @@ pub mod residue;
 pub mod roles;
 mod secrets;
 pub mod service_support;
+pub mod shared_hub;
 pub mod stories;
 pub mod storm_support;
 pub mod trouble_support;

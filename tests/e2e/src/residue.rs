@@ -34,30 +34,37 @@ const AT_ONCE: usize = 8;
 /// When the cluster cannot be read.
 pub fn sweep(cluster: &Cluster) -> BTreeSet<String> {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let lines = runtime.block_on(async {
-        let client = connect(cluster.kubeconfig()).await.client;
-        let discovery = Discovery::new(client.clone()).run_aggregated().await.expect("it tells its kinds");
-        let kinds = discovery.groups().flat_map(ApiGroup::resources_by_stability);
-        let kinds = kinds.filter(|(_, verbs)| verbs.supports_operation(LIST) && verbs.supports_operation(DELETE));
-        let lists = kinds.map(|(kind, _)| list(client.clone(), kind));
-        stream::iter(lists).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await
-    });
-    lines.into_iter().flatten().filter(|line| !PASSING.iter().any(|kind| line.starts_with(kind))).collect()
+    let all = runtime.block_on(async { everything(&connect(cluster.kubeconfig()).await.client).await });
+    let line = |(kind, metadata): (ApiResource, ObjectMeta)| {
+        let ObjectMeta { namespace, name, .. } = metadata;
+        format!("{} {} {}", kind.kind, namespace.as_deref().unwrap_or("<none>"), name.unwrap_or_default())
+    };
+    all.into_iter().map(line).filter(|line| !PASSING.iter().any(|kind| line.starts_with(kind))).collect()
+}
+
+/// Every object of every kind that can be deleted, without what it says.
+///
+/// # Panics
+///
+/// When the cluster cannot be read.
+pub(crate) async fn everything(client: &Client) -> Vec<(ApiResource, ObjectMeta)> {
+    let discovery = Discovery::new(client.clone()).run_aggregated().await.expect("it tells its kinds");
+    let kinds = discovery.groups().flat_map(ApiGroup::resources_by_stability);
+    let kinds = kinds.filter(|(_, verbs)| verbs.supports_operation(LIST) && verbs.supports_operation(DELETE));
+    let lists = kinds.map(|(kind, _)| list(client.clone(), kind));
+    let all = stream::iter(lists).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
+    all.into_iter().flatten().collect()
 }
 
 /// The objects of a kind; none where its definition has gone meanwhile.
-async fn list(client: Client, kind: ApiResource) -> Vec<String> {
+async fn list(client: Client, kind: ApiResource) -> Vec<(ApiResource, ObjectMeta)> {
     let api: Api<DynamicObject> = Api::all_with(client, &kind);
     let found = match api.list_metadata(&ListParams::default()).await {
         Ok(found) => found.items,
         Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
         Err(error) => panic!("{} cannot be listed: {error}", kind.plural),
     };
-    let line = |object: PartialObjectMeta<DynamicObject>| {
-        let ObjectMeta { namespace, name, .. } = object.metadata;
-        format!("{} {} {}", kind.kind, namespace.as_deref().unwrap_or("<none>"), name.unwrap_or_default())
-    };
-    found.into_iter().map(line).collect()
+    found.into_iter().map(|object: PartialObjectMeta<DynamicObject>| (kind.clone(), object.metadata)).collect()
 }
 
 /// Waits until there is exactly what there was before.

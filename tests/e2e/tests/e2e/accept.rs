@@ -18,6 +18,7 @@ use csr_fixtures::{Fixture, Key, Kind};
 use e2e_tests::accept_support::{Ask, Hub, Run, Who, know_registrations, managed_cluster, note};
 use e2e_tests::attacks::{BOOTSTRAP, Make, attacks, right_requests};
 use e2e_tests::roles::{bind_rules, resources, rights, user_with, users_without_one_rule};
+use e2e_tests::shared_hub::hub;
 use e2e_tests::{kubectl_ocm, run, until};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
@@ -41,7 +42,7 @@ fn join_with(hub: &Hub, name: &str, labels: Value) -> String {
 
 #[test]
 fn no_attack_gets_through_and_each_is_told_its_reason() {
-    let hub = Hub::start("attacks");
+    let hub = hub();
     let attacks = attacks();
     assert!(attacks.len() >= 30, "{}", attacks.len());
     let mut made = Vec::new();
@@ -77,7 +78,7 @@ fn no_attack_gets_through_and_each_is_told_its_reason() {
 
 #[test]
 fn what_the_api_server_does_not_even_store_stays_refused_here_too() {
-    let hub = Hub::start("unstored");
+    let hub = hub();
     for (index, (what, ask)) in [
         ("garbage", Ask::raw("x", b"garbage".to_vec())),
         (
@@ -122,7 +123,7 @@ fn what_the_api_server_does_not_even_store_stays_refused_here_too() {
 
 #[test]
 fn right_requests_all_get_through() {
-    let hub = Hub::start("right");
+    let hub = hub();
     let mut wrong = Vec::new();
     let of = |(index, (what, make)): (usize, (&'static str, Make))| {
         let name = format!("g{index}");
@@ -170,7 +171,7 @@ fn leaves_all(hub: &Hub, arguments: &[&str]) -> Run {
 
 #[test]
 fn people_and_scripts_can_rely_on_it() {
-    let hub = Hub::start("everyday");
+    let hub = hub();
 
     // A dry run of either kind says what would be done and leaves everything.
     let request = hub.join("d1");
@@ -287,7 +288,7 @@ fn people_and_scripts_can_rely_on_it() {
 
 #[test]
 fn keys_names_and_denials() {
-    let hub = Hub::start("names");
+    let hub = hub();
     let wants = |name: &str, key: &Key| hub.ask(&Ask::with(name, &Fixture::agent(name, "a1").key(key)));
     let key = || Key::new(Kind::P256);
 
@@ -418,7 +419,7 @@ fn of_a_thousand_clusters_fifty_are_hostile_and_exactly_the_others_come_in() {
 
 #[test]
 fn what_changes_after_the_look_is_looked_at_again() {
-    let hub = Hub::start("conflicts");
+    let hub = hub();
     let connection = hub.connection();
     let requests: Api<k8s_openapi::api::certificates::v1::CertificateSigningRequest> = Api::all(hub.admin.clone());
     let limits = Limits { at_once: 4, deadline: None };
@@ -481,7 +482,7 @@ fn what_changes_after_the_look_is_looked_at_again() {
 
 #[test]
 fn rights_are_checked_before_anything_is_written() {
-    let hub = Hub::start("rights");
+    let hub = hub();
     let request = hub.join("r1");
     let viewer = hub.cluster.user_kubeconfig("viewer", &["hub-viewers"]).expect("a user");
     for (what, verb, resource) in [
@@ -543,7 +544,7 @@ fn rights_are_checked_before_anything_is_written() {
 
 #[test]
 fn on_a_terminal_somebody_is_asked() {
-    let hub = Hub::start("terminal");
+    let hub = hub();
     // The hub has put it into the default set, and an administrator labels it.
     let request = join_with(&hub, "t1", json!({CLUSTER_SET: "default"}));
     hub.cluster.kubectl(&["label", "managedcluster", "t1", "env=test"]).expect("a label");
@@ -582,7 +583,7 @@ fn planted(name: &str) -> Ask {
 
 #[test]
 fn a_denial_withdraws_acceptance_whatever_was_planted() {
-    let hub = Hub::start("denials");
+    let hub = hub();
     let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
     let deny = |user: &Path, names: &[&str]| {
         let mut command = Command::new(e2e_tests::accept_support::accept_binary());
@@ -630,7 +631,7 @@ fn a_denial_withdraws_acceptance_whatever_was_planted() {
 
 #[test]
 fn strangers_requests_change_nothing_for_a_cluster_that_is_well() {
-    let hub = Hub::start("strays");
+    let hub = hub();
     hub.join("s1");
     hub.ask(&planted("s1"));
     let run = hub.accept(&["s1", "--output", "json"]);
@@ -650,7 +651,7 @@ fn strangers_requests_change_nothing_for_a_cluster_that_is_well() {
 
 #[test]
 fn an_approved_request_is_never_a_dead_end() {
-    let hub = Hub::start("deadends");
+    let hub = hub();
     // What was approved is gone.
     let request = hub.join("a1");
     hub.conclude(&request, "approve");
@@ -682,7 +683,7 @@ fn an_approved_request_is_never_a_dead_end() {
 
 #[test]
 fn a_name_that_was_used_before_is_let_in_only_on_purpose() {
-    let hub = Hub::start("reused");
+    let hub = hub();
     hub.join("b1");
     assert_eq!(hub.accept(&["b1"]).code, 0);
     hub.remove("b1");
@@ -717,7 +718,7 @@ fn a_name_that_was_used_before_is_let_in_only_on_purpose() {
 fn a_name_is_used_until_the_certificates_that_the_controller_has_noted_have_ended() {
     const END: &str = "2126-01-01T00:00:00Z";
     const NOTE: &str = "does not count here";
-    let hub = Hub::start("noted");
+    let hub = hub();
     let users = users_without_one_rule(&hub.cluster, "accept.yaml");
     let blind = users.iter().find(|(_, rule)| resources(rule) == ["registrations"]);
     let (blind, _) = blind.expect("accept reads Registrations");
@@ -793,7 +794,7 @@ fn a_name_is_used_until_the_certificates_that_the_controller_has_noted_have_ende
 
 #[test]
 fn who_labels_itself_is_not_selected() {
-    let hub = Hub::start("content");
+    let hub = hub();
     join_with(&hub, "evil7", json!({"env": "prod"}));
     join_with(&hub, "evil8", json!({"env": "prod", CLUSTER_SET: "prod"}));
     // An administrator labels a cluster that waits. The hub has put it into the default set.
@@ -812,7 +813,7 @@ fn who_labels_itself_is_not_selected() {
 
 #[test]
 fn a_lifetime_that_is_not_asked_for_counts_as_the_signers() {
-    let hub = Hub::start("lifetime");
+    let hub = hub();
     hub.join("l1");
     let run = leaves_all(&hub, &["l1", "--max-lifetime", "1d", "--output", "json"]);
     assert_eq!((run.code, run.reason("l1").as_str()), (3, "Lifetime"), "{run:?}");

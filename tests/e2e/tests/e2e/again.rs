@@ -9,8 +9,9 @@ use std::time::Duration;
 use cli_tests::Cli;
 use cli_tests::terminal::Terminal;
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{Ask, Hub, accept_binary};
+use e2e_tests::accept_support::{Ask, accept_binary};
 use e2e_tests::roles::user_with;
+use e2e_tests::shared_hub::hub;
 use ocm_core::accept::{Chosen, Options};
 use ocm_core::{DryRun, Event, Narrator, Silent};
 use ocm_flows::accept::{Denial, Limits, Outcome, carry_out, survey};
@@ -25,7 +26,7 @@ type Case = (&'static [(&'static str, &'static str)], i32, &'static str);
 
 #[test]
 fn whether_a_name_is_used_again_is_a_question() {
-    let hub = Hub::start("reuse");
+    let hub = hub();
     let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
     let user = user.to_str().expect("text");
     hub.join("b1");
@@ -62,7 +63,7 @@ fn whether_a_name_is_used_again_is_a_question() {
 
 #[test]
 fn what_holds_for_a_selector_holds_after_a_conflict_too() {
-    let hub = Hub::start("bulk");
+    let hub = hub();
     let connection = hub.connection();
     let limits = Limits { at_once: 1, deadline: None };
     // Looks, lets something happen that makes the approval of the request a conflict, then acts.
@@ -100,7 +101,7 @@ fn what_holds_for_a_selector_holds_after_a_conflict_too() {
 
 #[test]
 fn who_declines_a_later_cluster_is_told_that_an_earlier_one_was_accepted() {
-    let hub = Hub::start("declined");
+    let hub = hub();
     let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
     let user = user.to_str().expect("text");
     hub.join("w1");
@@ -133,7 +134,7 @@ impl Narrator for Done {
 
 #[test]
 fn every_change_is_told_when_it_is_made() {
-    let hub = Hub::start("told");
+    let hub = hub();
     let connection = hub.connection();
     let look = |name: &str| {
         let scope = Scope::Names(vec![name.to_owned()]);

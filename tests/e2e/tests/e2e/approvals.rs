@@ -8,6 +8,7 @@ use e2e_tests::approval_support::{REQUESTER, approval, approve, approve_only, gu
 use e2e_tests::controller_support::{self, Controller, registration};
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::{resources, user_with, users_without_one_right, users_without_one_rule};
+use e2e_tests::shared_hub::{SharedHub, hub};
 use e2e_tests::webhook_support::policy;
 use e2e_tests::{kubectl_ocm, object, run, until};
 use ocm_api::crds;
@@ -21,7 +22,7 @@ fn with(mut approval: Value, pointer: &str, value: Value) -> Value {
 
 #[test]
 fn an_approval_is_its_authors_own_word_and_stays_as_it_is() {
-    let hub = Hub::start("approvals");
+    let hub = hub();
     hub.register("c1");
     hub.register("c2");
     guard(&hub);
@@ -112,8 +113,8 @@ fn an_approval_is_its_authors_own_word_and_stays_as_it_is() {
 }
 
 /// A hub on which two people of the group `admins` let a cluster in.
-fn two_people(name: &str) -> Hub {
-    let hub = controller_support::hub(name, false);
+fn two_people() -> SharedHub {
+    let hub = controller_support::shared(false);
     let settings = json!({"required": 2, "groups": ["admins"]});
     policy(&hub.cluster, "two", json!({"module": {"builtin": "approvals"}, "settings": settings, "autoApprove": true}));
     hub
@@ -146,7 +147,7 @@ fn approved(hub: &Hub, person: &Path, approval: &Value) -> String {
 
 #[test]
 fn two_people_let_a_cluster_in_and_nothing_less_does() {
-    let hub = two_people("approvals-two");
+    let hub = two_people();
     let names = ["forged", "two", "twice", "itself", "ended", "gone", "late"];
     for name in names {
         hub.join(name);
@@ -220,7 +221,7 @@ fn two_people_let_a_cluster_in_and_nothing_less_does() {
 
 #[test]
 fn another_key_is_judged_anew_and_approvals_count_for_whoever_asked() {
-    let hub = two_people("approvals-again");
+    let hub = two_people();
     guard(&hub);
     // What was written before the guard was in force for certain does not count.
     std::thread::sleep(Duration::from_secs(11));
@@ -259,7 +260,7 @@ fn another_key_is_judged_anew_and_approvals_count_for_whoever_asked() {
 
 #[test]
 fn without_a_right_that_approvals_need_nobody_is_let_in() {
-    let hub = two_people("approvals-rights");
+    let hub = two_people();
     guard(&hub);
     let needed = ["registrationapprovals", "validatingadmissionpolicies"];
     let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
@@ -293,7 +294,7 @@ fn approvals(hub: &Hub, cluster: &str) -> Vec<Value> {
 
 #[test]
 fn people_type_their_approvals_and_the_second_one_lets_the_cluster_in() {
-    let hub = two_people("approve-only");
+    let hub = two_people();
     for name in ["c1", "c2", "c3"] {
         hub.join(name);
     }
@@ -377,7 +378,7 @@ fn people_type_their_approvals_and_the_second_one_lets_the_cluster_in() {
 
 #[test]
 fn what_accept_refuses_is_not_approved_and_whoever_asks_does_not_approve() {
-    let hub = Hub::start("approve-refused");
+    let hub = hub();
     hub.register("silent");
     hub.register("strange");
     hub.ask(&Ask::agent("strange").by(Who::Eva));
@@ -429,7 +430,7 @@ fn what_accept_refuses_is_not_approved_and_whoever_asks_does_not_approve() {
 
 #[test]
 fn without_a_right_that_approve_only_needs_nothing_is_written() {
-    let hub = Hub::start("approve-rights");
+    let hub = hub();
     guard(&hub);
     hub.join("c1");
     let users = users_without_one_right(&hub.cluster, "accept-approve-only.yaml");

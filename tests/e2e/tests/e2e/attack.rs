@@ -12,6 +12,7 @@ use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster, token_kubeconfig
 use e2e_tests::connection::connect;
 use e2e_tests::join_support::JoinCommand;
 use e2e_tests::roles::user_with;
+use e2e_tests::shared_hub::hub;
 use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, object, run, until};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -444,7 +445,7 @@ fn labels_that_a_cluster_brings_do_not_pass_for_an_administrators() {
 
 #[test]
 fn a_key_that_was_approved_under_another_label_holds_the_name() {
-    let hub = Hub::start("attack-labels");
+    let hub = hub();
     for (name, label) in [("c1", Some("c2".to_owned())), ("c3", None)] {
         hub.register(name);
         let planted = Ask { label, ..Ask::with(name, &Fixture::agent(name, "hostile")) };
@@ -466,7 +467,7 @@ fn a_key_that_was_approved_under_another_label_holds_the_name() {
 
 #[test]
 fn what_was_done_is_told_when_a_later_cluster_fails() {
-    let hub = Hub::start("attack-later");
+    let hub = hub();
     let acceptor = user_with(&hub.cluster, "acceptor", &["accept.yaml"]);
     // The right to approve what comes by the gRPC server is missing.
     let patch = json!([{"op": "replace", "path": "/rules/4/resourceNames", "value": [signers::KUBE_APISERVER_CLIENT]}]);

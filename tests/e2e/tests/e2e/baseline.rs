@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use e2e_tests::accept_support::{Ask, Hub, Who};
 use e2e_tests::manifests::apply;
+use e2e_tests::shared_hub::hub;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
 use e2e_tests::{SOON, Said, kubectl_ocm, run, until};
 use fleet_sim::{Agent, Plan};
@@ -70,7 +71,7 @@ const INSIDE: [Code; 9] = [
 
 #[test]
 fn requests_are_refused_exactly_where_the_rules_refuse_what_the_server_can_see() {
-    let hub = Hub::start("baseline");
+    let hub = hub();
     let asks = Ask::every_way();
     let before = try_all(&hub, &asks);
     in_force(&hub, &[]);
@@ -249,7 +250,7 @@ fn clusters() -> Vec<New> {
 
 #[test]
 fn clusters_are_refused_exactly_where_the_rules_refuse_them() {
-    let hub = Hub::start("baseline");
+    let hub = hub();
     let users: Vec<(Who, String)> = Who::ALL
         .into_iter()
         .map(|who| {
@@ -301,7 +302,7 @@ fn clusters_are_refused_exactly_where_the_rules_refuse_them() {
 
 #[test]
 fn agents_change_what_is_theirs_and_only_who_may_accept_accepts() {
-    let hub = Hub::start("baseline");
+    let hub = hub();
     in_force(&hub, &[]);
     hub.grant(
         &json!([{"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"], "verbs": ["patch", "update", "get"]}]),
@@ -404,7 +405,7 @@ fn clusters_without_a_spec_come_and_go(hub: &Hub, [stays, goes]: [&str; 2]) {
 
 #[test]
 fn a_cluster_without_a_spec_is_registered_changed_accepted_and_removed() {
-    let hub = Hub::start("baseline");
+    let hub = hub();
     hub.grant(
         &json!([{"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"], "verbs": ["patch", "update", "get"]}]),
     );
@@ -439,7 +440,7 @@ fn a_cluster_without_a_spec_is_registered_changed_accepted_and_removed() {
 
 #[test]
 fn what_was_asked_before_is_judged_when_it_is_approved() {
-    let hub = Hub::start("baseline");
+    let hub = hub();
     let wrong = hub.ask(&Ask { usages: vec!["digital signature".into(), "server auth".into()], ..Ask::agent("c1") });
     let (right, denied) = (hub.join("c2"), hub.join("c3"));
 

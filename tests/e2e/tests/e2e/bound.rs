@@ -10,10 +10,11 @@ use std::process::{Command, Stdio};
 
 use control_plane::Cluster;
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{Ask, Hub, Run, all_established, know_registrations, note, token_kubeconfig, upstream};
+use e2e_tests::accept_support::{Ask, Run, all_established, know_registrations, note, token_kubeconfig, upstream};
 use e2e_tests::connection::connect;
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::{user_with, users_without_one_right};
+use e2e_tests::shared_hub::{SharedHub, hub};
 use e2e_tests::{Said, kubectl_ocm, run};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::PostParams;
@@ -37,13 +38,13 @@ const DEFINITIONS: [&str; 7] = [
 
 /// A hub of another tool: its accounts in namespaces of its own, and nothing bound yet.
 struct Foreign {
-    hub: Hub,
+    hub: SharedHub,
     accepter: PathBuf,
 }
 
 impl Foreign {
-    fn start(name: &str) -> Self {
-        let hub = Hub::start(name);
+    fn start() -> Self {
+        let hub = hub();
         let kubectl = |words: &[&str]| hub.cluster.kubectl(words).expect("it is created");
         kubectl(&["create", "clusterrole", FORMER_ROLE, "--verb=create", "--resource=certificatesigningrequests"]);
         kubectl(&["create", "namespace", "ocm-system"]);
@@ -111,7 +112,7 @@ impl Foreign {
 
 #[test]
 fn accounts_of_other_tools_are_known_by_their_bindings_and_by_nothing_else() {
-    let foreign = Foreign::start("bound");
+    let foreign = Foreign::start();
     let hub = &foreign.hub;
     let viewer = user_with(&hub.cluster, "viewer", &["get.yaml"]);
     let (accepted, refused) = ((0, "Accepted".to_owned()), (3, "Requester".to_owned()));
@@ -192,7 +193,7 @@ fn accounts_of_other_tools_are_known_by_their_bindings_and_by_nothing_else() {
 
 #[test]
 fn a_bound_account_is_waited_for_and_a_stranger_is_not_let_in_meanwhile() {
-    let foreign = Foreign::start("bound-wait");
+    let foreign = Foreign::start();
     let hub = &foreign.hub;
     foreign.bind(
         "open-cluster-management:bootstrap:agent-registration",
@@ -246,7 +247,7 @@ fn deliver_something(hub: &Cluster, cluster: &str) {
 
 #[test]
 fn each_right_of_the_documented_role_of_get_is_needed() {
-    let foreign = Foreign::start("bound-get");
+    let foreign = Foreign::start();
     let hub = &foreign.hub;
     let account = "ocm-system:agent-registration-bootstrap";
     foreign.bind("elsewhere", ROLE, account);

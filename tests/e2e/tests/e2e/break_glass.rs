@@ -10,6 +10,7 @@ use e2e_tests::accept_support::{Ask, Hub, Run, Who, accept_binary};
 use e2e_tests::approval_support::{approval, approve, guard, in_seconds, reader};
 use e2e_tests::controller_support::{self, Controller};
 use e2e_tests::roles::{user_with, users_without_one_right};
+use e2e_tests::shared_hub::SharedHub;
 use e2e_tests::webhook_support::{Webhook, policy};
 use e2e_tests::{Said, object, run, until};
 use ocm_core::policy_engine::FailurePolicy;
@@ -19,8 +20,8 @@ const REASON: &str = "incident 815: the inventory is down";
 
 /// A hub on which these clusters wait and a policy refuses whatever is not called prod, but for those who break glass. For the
 /// `others` a bootstrap token asks as well, and was let in, or asks alone where nobody else has joined them.
-fn refusing(name: &str, clusters: &[&str], others: &[&str]) -> (Hub, Webhook) {
-    let hub = controller_support::hub(name, false);
+fn refusing(clusters: &[&str], others: &[&str]) -> (SharedHub, Webhook) {
+    let hub = controller_support::shared(false);
     for cluster in clusters {
         hub.join(cluster);
     }
@@ -67,7 +68,7 @@ fn events(hub: &Hub, reason: &str) -> Vec<Value> {
 
 #[test]
 fn whoever_may_break_glass_accepts_past_a_policy_and_everybody_hears_of_it() {
-    let (hub, webhook) = refusing("break-glass", &["c1", "c2", "prod-1"], &[]);
+    let (hub, webhook) = refusing(&["c1", "c2", "prod-1"], &[]);
     let controller = Controller::start(&hub);
     let ann = user_with(&hub.cluster, "ann", &["accept.yaml", "accept-break-glass.yaml"]);
     let bob = user_with(&hub.cluster, "bob", &["accept.yaml"]);
@@ -158,7 +159,7 @@ fn whoever_may_break_glass_accepts_past_a_policy_and_everybody_hears_of_it() {
 #[test]
 fn nothing_else_breaks_glass() {
     let names = ["bystander", "ordinary", "ended", "unproved", "own", "taken"];
-    let (hub, _webhook) = refusing("break-glass-not", &names, &["taken", "strange"]);
+    let (hub, _webhook) = refusing(&names, &["taken", "strange"]);
     // Whoever is the administrator may do everything but this without an approval.
     std::thread::sleep(Duration::from_secs(11));
     let ann = user_with(&hub.cluster, "ann", &["accept.yaml", "accept-break-glass.yaml"]);
@@ -221,7 +222,7 @@ fn nothing_else_breaks_glass() {
 
 #[test]
 fn without_a_right_that_it_needs_nobody_passes() {
-    let (hub, _webhook) = refusing("break-glass-rights", &["c1"], &[]);
+    let (hub, _webhook) = refusing(&["c1"], &[]);
     std::thread::sleep(Duration::from_secs(11));
     user_with(&hub.cluster, "all", &["accept.yaml"]);
     let users = users_without_one_right(&hub.cluster, "accept-break-glass.yaml");

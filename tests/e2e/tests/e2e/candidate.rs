@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use e2e_tests::accept_support::Hub;
-use e2e_tests::controller_support::{Controller, hub, registration};
+use e2e_tests::controller_support::{Controller, registration, shared};
 use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::webhook_support::{Webhook, policy};
 use e2e_tests::{Said, kubectl_ocm, object, run, until};
@@ -53,7 +53,7 @@ fn wider() -> Value {
 
 #[test]
 fn a_candidate_is_compared_promoted_and_rolled_back_while_others_ask() {
-    let hub = hub("candidate", true);
+    let hub = shared(true);
     let webhook = Webhook::start(&hub.cluster, &[]);
     webhook.configure_as_installed(&hub.cluster, FailurePolicy::Fail);
     let _controller = Controller::start(&hub);
@@ -117,7 +117,7 @@ fn a_candidate_is_compared_promoted_and_rolled_back_while_others_ask() {
 
 #[test]
 fn what_cannot_decide_is_not_promoted() {
-    let hub = hub("candidate-wrong", false);
+    let hub = shared(false);
     // Nobody has looked at it.
     policy(&hub.cluster, "names", wider());
     let said = ocm_policy(&hub, &["promote", "names", "--yes"]);
@@ -158,7 +158,7 @@ fn what_cannot_decide_is_not_promoted() {
 
 #[test]
 fn whoever_changes_versions_needs_the_documented_rights_and_no_others() {
-    let hub = hub("candidate-rights", false);
+    let hub = shared(false);
     policy(&hub.cluster, "names", wider());
     let keeper = user_with(&hub.cluster, "policy-keeper", &["policy-enable.yaml"]);
     let said = run(kubectl_ocm("policy", &keeper).args(["rollback", "names", "--yes"]));

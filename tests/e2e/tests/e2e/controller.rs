@@ -7,7 +7,7 @@ use control_plane::{Answered, Spec};
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
 use e2e_tests::approval_support::guard;
 use e2e_tests::controller_support::{
-    APPROVES, Controller, FailingProxy, HoldingProxy, approving, hub, hub_as, let_in, registration,
+    APPROVES, Controller, FailingProxy, HoldingProxy, approving, hub, hub_as, let_in, registration, shared,
 };
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::{resources, rights, tells_of_policies, unused_rights, user_with, users_without_one_rule};
@@ -32,7 +32,7 @@ fn is_idle(hub: &Hub, last: &str) {
 
 #[test]
 fn what_policies_approve_joins_without_a_person() {
-    let hub = hub("controller-allow", true);
+    let hub = shared(true);
     let controller = Controller::start(&hub);
     let request = hub.join("c1");
     until("c1 is accepted", || hub.accepts("c1"));
@@ -64,7 +64,7 @@ fn what_policies_approve_joins_without_a_person() {
 
 #[test]
 fn without_a_policy_that_approves_nobody_is_let_in() {
-    let hub = hub("controller-nobody", false);
+    let hub = shared(false);
     policy(&hub.cluster, APPROVES, approving(false));
     let _controller = Controller::start(&hub);
     let request = hub.join("c1");
@@ -84,7 +84,7 @@ fn without_a_policy_that_approves_nobody_is_let_in() {
 
 #[test]
 fn what_is_held_joins_when_what_policies_know_has_changed() {
-    let hub = hub("controller-hold", true);
+    let hub = shared(true);
     let inventory = json!({"module": {"builtin": "inventory"}, "settings": {"holdUnknown": true}});
     policy(&hub.cluster, "inventory", inventory);
     let namespace = "--namespace=open-cluster-management";
@@ -104,7 +104,7 @@ fn what_is_held_joins_when_what_policies_know_has_changed() {
 
 #[test]
 fn what_the_rules_of_accept_refuse_is_never_approved() {
-    let hub = hub("controller-attacks", true);
+    let hub = shared(true);
     // Somebody else with another key wants the name, before anybody is let in.
     hub.join("two-keys");
     hub.ask(&Ask::with("two-keys", &csr_fixtures::Fixture::agent("two-keys", "a2")));
@@ -156,7 +156,7 @@ fn what_the_rules_of_accept_refuse_is_never_approved() {
 
 #[test]
 fn a_name_is_not_given_to_another_while_its_certificates_are_valid() {
-    let hub = hub("controller-reuse", true);
+    let hub = shared(true);
     let mut controller = Controller::start(&hub);
     let request = hub.join("c1");
     until("it is written", || registration(&hub, "c1")["keys"].is_array());
@@ -186,7 +186,7 @@ fn a_name_is_not_given_to_another_while_its_certificates_are_valid() {
 
 #[test]
 fn a_key_that_was_approved_of_a_cluster_that_was_never_let_in_keeps_the_name() {
-    let hub = hub("controller-approved", true);
+    let hub = shared(true);
     let required = json!({"module": {"builtin": "required-labels"}, "settings": {"required": [{"key": "env"}]}});
     policy(&hub.cluster, "required-labels", required);
     let _controller = Controller::start(&hub);
@@ -203,7 +203,7 @@ fn a_key_that_was_approved_of_a_cluster_that_was_never_let_in_keeps_the_name() {
 
 #[test]
 fn a_persons_no_outlasts_everything_that_the_hub_keeps_of_it() {
-    let hub = hub("controller-denied", true);
+    let hub = shared(true);
     let required = json!({"module": {"builtin": "required-labels"}, "settings": {"required": [{"key": "env"}]}});
     policy(&hub.cluster, "required-labels", required);
     let mut controller = Controller::start(&hub);
@@ -272,7 +272,7 @@ fn a_persons_no_outlasts_everything_that_the_hub_keeps_of_it() {
 
 #[test]
 fn a_name_of_which_no_key_is_known_is_not_given_to_another() {
-    let hub = hub("controller-before", true);
+    let hub = shared(true);
     // It joined before there was a controller, and the hub has collected its request since.
     hub.register("c1");
     hub.patch("c1", json!({"spec": {"hubAcceptsClient": true}}));
@@ -383,7 +383,7 @@ fn an_object_with_a_time_beyond_all_calendars_keeps_no_other_cluster_out() {
 
 #[test]
 fn labels_that_an_administrator_gives_a_cluster_that_waits_are_no_fault_of_it() {
-    let hub = hub("controller-labels", true);
+    let hub = shared(true);
     let required = json!({"module": {"builtin": "required-labels"}, "settings": {"required": [{"key": "env"}]}});
     policy(&hub.cluster, "required-labels", required);
     let _controller = Controller::start(&hub);
@@ -400,7 +400,7 @@ fn labels_that_an_administrator_gives_a_cluster_that_waits_are_no_fault_of_it() 
 
 #[test]
 fn a_quota_is_kept_exactly_however_many_join_at_once() {
-    let hub = hub("controller-quota", true);
+    let hub = shared(true);
     let quota = json!({"module": {"builtin": "join-quota"}, "settings": {"total": 10}});
     policy(&hub.cluster, "join-quota", quota);
     let _controller = Controller::start(&hub);
@@ -420,7 +420,7 @@ fn a_quota_is_kept_exactly_however_many_join_at_once() {
 
 #[test]
 fn a_quota_is_kept_where_the_hub_is_slow_to_tell_what_the_controller_wrote() {
-    let hub = hub("controller-late", true);
+    let hub = shared(true);
     let quota = json!({"module": {"builtin": "join-quota"}, "settings": {"total": 1}});
     policy(&hub.cluster, "join-quota", quota);
     for name in ["c1", "c2"] {
@@ -458,7 +458,7 @@ fn a_quota_is_kept_where_the_hub_is_slow_to_tell_what_the_controller_wrote() {
 
 #[test]
 fn wherever_it_is_cut_off_the_next_one_comes_to_the_same_end() {
-    let hub = hub("controller-crash", true);
+    let hub = shared(true);
     let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
     let mut ends = Vec::new();
     for writes in 1..=5 {
@@ -611,7 +611,7 @@ fn of_several_controllers_one_acts_and_those_that_were_asleep_or_cut_off_write_n
 
 #[test]
 fn a_lease_stands_by_the_clock_of_whoever_looks_and_not_by_that_of_its_holder() {
-    let hub = hub("controller-clock", true);
+    let hub = shared(true);
     let lease = ["lease", "ocm-policy-controller", "--namespace=ocm-policy-engine"];
     let holds = |ahead: i64| {
         let time = Timestamp::now() + SignedDuration::from_secs(ahead);
@@ -651,7 +651,7 @@ const NOT_HERE: [&str; 4] =
 
 #[test]
 fn without_any_rule_of_its_role_it_lets_nobody_in_and_says_which_right_it_lacks() {
-    let hub = hub("controller-rights", true);
+    let hub = shared(true);
     let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
     assert!(users.len() >= 12, "{}", users.len());
     let mut joined = 0;

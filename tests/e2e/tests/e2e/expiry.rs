@@ -11,9 +11,10 @@ use std::time::Duration;
 use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{Hub, managed_cluster};
 use e2e_tests::connection::connect;
-use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, registration};
+use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, registration, shared};
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::user_with;
+use e2e_tests::shared_hub::SharedHub;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, policy, prepare};
 use e2e_tests::{SOON, bundle, kubectl_ocm, object, run, until, until_within};
 use guest::Guest;
@@ -31,8 +32,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_secs(10);
 
 /// A hub whose policy lets clusters in for a minute, asked about these operations.
-fn limited(name: &str, operations: &[&str]) -> Hub {
-    let hub = hub(name, false);
+fn limited(operations: &[&str]) -> SharedHub {
+    let hub = shared(false);
     modules(&hub.cluster);
     hub.grant(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]));
     policy(&hub.cluster, LIMITS, limits("a-minute", operations));
@@ -110,7 +111,7 @@ fn explain(hub: &Hub, name: &str) -> String {
 
 #[test]
 fn what_is_given_for_a_time_ends_with_it_and_only_a_person_gives_it_again() {
-    let hub = limited("expiry-ends", &["join"]);
+    let hub = limited(&["join"]);
     let controller = Controller::start(&hub);
     let before = Timestamp::now();
     hub.join("c1");
@@ -194,7 +195,7 @@ fn what_is_given_for_a_time_ends_with_it_and_only_a_person_gives_it_again() {
 
 #[test]
 fn policies_that_allow_it_again_give_more_time_and_those_that_object_do_not() {
-    let hub = limited("expiry-renewed", &["join", "accept"]);
+    let hub = limited(&["join", "accept"]);
     let _controller = Controller::start(&hub);
     hub.join("c1");
     until("c1 is accepted", || hub.accepts("c1"));
@@ -220,7 +221,7 @@ fn policies_that_allow_it_again_give_more_time_and_those_that_object_do_not() {
 
 #[test]
 fn what_a_person_accepts_has_the_limits_that_policies_give_acceptances() {
-    let hub = limited("expiry-person", &["accept"]);
+    let hub = limited(&["accept"]);
     let _controller = Controller::start(&hub);
     let accept = |name: &str| {
         let patch = r#"{"spec":{"hubAcceptsClient":true}}"#;
@@ -266,7 +267,7 @@ fn what_a_person_accepts_has_the_limits_that_policies_give_acceptances() {
 
 #[test]
 fn a_hub_that_cannot_keep_account_of_the_time_lets_nobody_in_for_it() {
-    let hub = limited("expiry-older", &["join"]);
+    let hub = limited(&["join"]);
     let mut older = ocm_api::crds::registration_manifest().body().clone();
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
     let fields = older.pointer_mut(status).and_then(Value::as_object_mut).expect("it has a status");
@@ -296,7 +297,7 @@ const WRITES: usize = 4;
 
 #[test]
 fn wherever_a_withdrawal_is_cut_off_it_happens_once() {
-    let hub = limited("expiry-crash", &["join"]);
+    let hub = limited(&["join"]);
     // The hub would accept it again at once, so it is kept from that first.
     let gates = json!([{"feature": "ManagedClusterAutoApproval", "mode": "Enable"}]);
     let manager = json!({

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use e2e_tests::accept_support::{Ask, Hub, all_established};
 use e2e_tests::approval_support::{approval, approve};
-use e2e_tests::controller_support::{APPROVES, Controller, approving, hub, registration};
+use e2e_tests::controller_support::{APPROVES, Controller, approving, registration, shared};
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::{resources, user_with, users_without_one_rule};
 use e2e_tests::webhook_support::policy;
@@ -45,7 +45,7 @@ fn knows_approvals(hub: &Hub) {
 
 #[test]
 fn a_cluster_is_explained_from_its_first_word_to_its_tombstone() {
-    let hub = hub("explain", false);
+    let hub = shared(false);
     knows_approvals(&hub);
     let kubectl = |words: &[&str]| hub.cluster.kubectl(words).expect("kubectl does it");
     // The policy that approves is a file of somebody's, so that what it said can be replayed with it.
@@ -213,7 +213,7 @@ fn write(hub: &Hub, name: &str, status: &Value) {
 
 #[test]
 fn what_strangers_wrote_steers_no_terminal_and_what_may_not_be_read_is_said() {
-    let hub = hub("explain-rights", true);
+    let hub = shared(true);
     knows_approvals(&hub);
     hub.join("c1");
     let uid = hub.managed("c1").metadata.uid;

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use e2e_tests::accept_support::{Hub, Who, managed_cluster};
-use e2e_tests::controller_support::{Controller, hub};
+use e2e_tests::controller_support::{Controller, shared};
 use e2e_tests::refusals::{Answer, CLUSTERS, Call, Sender};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
+use e2e_tests::shared_hub::SharedHub;
 use e2e_tests::webhook_support::{Webhook, add_ons, policy};
 use e2e_tests::{SOON, until, until_within};
 use jiff::{SignedDuration, Timestamp};
@@ -18,13 +19,16 @@ use serde_json::{Value, json};
 const GOOD: &str = "csr-hygiene";
 
 fn object(hub: &Hub, name: &str) -> Value {
-    let text = hub.cluster.kubectl(&["get", "hpol", name, "--output=json"]).expect("it is there");
-    serde_json::from_str(&text).expect("kubectl prints JSON")
+    e2e_tests::object(&hub.cluster, &["hpol", name])
 }
 
 /// Status and reason of a condition.
 fn condition(hub: &Hub, name: &str, kind: &str) -> String {
-    let object = object(hub, name);
+    of(&object(hub, name), kind)
+}
+
+/// The same of a policy that was read.
+fn of(object: &Value, kind: &str) -> String {
     let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let one = all.into_iter().find(|one| one["type"] == kind).unwrap_or_default();
     let word = |member: &str| one[member].as_str().unwrap_or_default();
@@ -33,7 +37,8 @@ fn condition(hub: &Hub, name: &str, kind: &str) -> String {
 
 /// Status and reason of these conditions: Loaded, Enforcing, Degraded.
 fn conditions(hub: &Hub, name: &str) -> Vec<String> {
-    ["Loaded", "Enforcing", "Degraded"].map(|kind| condition(hub, name, kind)).to_vec()
+    let object = object(hub, name);
+    ["Loaded", "Enforcing", "Degraded"].map(|kind| of(&object, kind)).to_vec()
 }
 
 /// Since when a condition is as it is.
@@ -61,8 +66,8 @@ fn events(hub: &Hub, reason: &str) -> usize {
 }
 
 /// A hub with the webhook as it is installed, and with one that answers in the place of Open Cluster Management's.
-fn installed(name: &str) -> (Hub, Webhook, Webhook) {
-    let hub = hub(name, false);
+fn installed() -> (SharedHub, Webhook, Webhook) {
+    let hub = shared(false);
     let webhook = Webhook::start(&hub.cluster, &[]);
     let own = webhook.another(&hub.cluster, &[]);
     own.stand_in(&hub.cluster);
@@ -72,7 +77,7 @@ fn installed(name: &str) -> (Hub, Webhook, Webhook) {
 
 #[test]
 fn enforcing_is_what_the_api_server_was_seen_to_do() {
-    let (hub, mut webhook, own) = installed("policy-status-enforcing");
+    let (hub, mut webhook, own) = installed();
     policy(&hub.cluster, "records", json!({"module": {"builtin": "cluster-hygiene"}, "mode": "Audit"}));
     let controller = Controller::start(&hub);
     let well = ["True Loaded", "True Answered", "False AsWanted"];
@@ -129,7 +134,7 @@ type Change<'c> = &'c dyn Fn(&mut Value);
 
 #[test]
 fn a_policy_is_enforced_where_the_entries_are_whole_that_bring_what_it_judges() {
-    let (hub, _webhook, _own) = installed("policy-status-entries");
+    let (hub, _webhook, _own) = installed();
     let writes = "agent-self-edit";
     policy(&hub.cluster, writes, json!({"module": {"builtin": writes}}));
     let controller = Controller::start(&hub);
@@ -168,7 +173,7 @@ fn a_policy_is_enforced_where_the_entries_are_whole_that_bring_what_it_judges() 
 
 #[test]
 fn evidence_that_cannot_be_read_is_told_by_its_policy_and_keeps_no_server_from_being_ready() {
-    let (hub, webhook, _own) = installed("policy-status-evidence");
+    let (hub, webhook, _own) = installed();
     let kubectl = |words: &[&str]| hub.cluster.kubectl(words).expect("kubectl does it");
     // A kind that the hub does not serve, and a ConfigMap that nobody may read.
     let addons = "managedclusteraddons.addon.open-cluster-management.io";
@@ -214,7 +219,7 @@ fn evidence_that_cannot_be_read_is_told_by_its_policy_and_keeps_no_server_from_b
 
 #[test]
 fn where_the_hubs_own_webhooks_are_not_asked_or_do_not_answer_it_is_told() {
-    let (hub, webhook, mut own) = installed("policy-status-hub");
+    let (hub, webhook, mut own) = installed();
     let controller = Controller::start(&hub);
     becomes(&hub, GOOD, ["True Loaded", "True Answered", "False AsWanted"]);
     // Ours is asked all the same: of certificate requests nobody else is.
@@ -263,7 +268,7 @@ fn where_the_hubs_own_webhooks_are_not_asked_or_do_not_answer_it_is_told() {
 
 #[test]
 fn a_foreign_authority_is_told_and_lets_nobody_in() {
-    let (hub, webhook, _own) = installed("policy-status-authority");
+    let (hub, webhook, _own) = installed();
     let _controller = Controller::start(&hub);
     let well = ["True Loaded", "True Answered", "False AsWanted"];
     becomes(&hub, GOOD, well);
@@ -282,7 +287,7 @@ fn a_foreign_authority_is_told_and_lets_nobody_in() {
 
 #[test]
 fn a_version_that_cannot_be_loaded_is_told_and_the_former_one_stays() {
-    let (hub, _webhook, _own) = installed("policy-status-loaded");
+    let (hub, _webhook, _own) = installed();
     let names = |module: &str| json!({"module": {"builtin": module}, "settings": {"patterns": ["prod-*"]}});
     policy(&hub.cluster, "names", names("name-pattern"));
     policy(&hub.cluster, "never", names("no-such"));
@@ -334,7 +339,7 @@ fn a_version_that_cannot_be_loaded_is_told_and_the_former_one_stays() {
 
 #[test]
 fn a_version_that_stops_to_judge_is_refused_also_by_pods_that_start() {
-    let (hub, webhook, _own) = installed("policy-status-operations");
+    let (hub, webhook, _own) = installed();
     let rights = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
     let controller = Controller::start_as(&rights);
     let names = json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": ["prod-*"]}});
@@ -379,7 +384,7 @@ fn a_version_that_stops_to_judge_is_refused_also_by_pods_that_start() {
 
 #[test]
 fn without_any_rule_for_it_it_says_what_it_cannot_tell() {
-    let (hub, _webhook, _own) = installed("policy-status-rights");
+    let (hub, _webhook, _own) = installed();
     let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
     let mut tried = 0;
     for (kubeconfig, rule) in users.iter().filter(|(_, rule)| tells_of_policies(rule)) {

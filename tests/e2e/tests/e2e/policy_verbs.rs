@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use e2e_tests::accept_support::Hub;
-use e2e_tests::controller_support::{APPROVES, Controller, hub, registration};
+use e2e_tests::controller_support::{APPROVES, Controller, registration, shared};
 use e2e_tests::roles::{resources, user_with, users_without_one_right, users_without_one_rule};
 use e2e_tests::webhook_support::{Webhook, policy};
 use e2e_tests::{Said, kubectl_ocm, object, run, settled, until};
@@ -40,7 +40,7 @@ fn row(said: &Said, name: &str) -> Vec<String> {
 
 #[test]
 fn policies_are_listed_and_described_with_what_waits_for_them() {
-    let hub = hub("policy-verbs-list", true);
+    let hub = shared(true);
     policy(&hub.cluster, "names", json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": ["prod-*"]}}));
     let entry = json!({"namespace": "default", "name": "quota.v2", "key": "quota.wasm"});
     policy(&hub.cluster, "broken", json!({"module": {"configMap": entry}, "mode": "Audit", "onError": "Hold"}));
@@ -127,7 +127,7 @@ fn policies_are_listed_and_described_with_what_waits_for_them() {
 
 #[test]
 fn what_another_version_would_have_decided_is_told() {
-    let hub = hub("policy-verbs-replay", true);
+    let hub = shared(true);
     let viewer = user_with(&hub.cluster, "policy-viewer", &["policy-list.yaml"]);
     let replay = |flags: &[&str]| ocm_policy(&viewer, &[&["replay", "--since", "1h"][..], flags].concat());
     let settings = json!({"patterns": ["prod-*"]});
@@ -174,7 +174,7 @@ fn what_another_version_would_have_decided_is_told() {
 
 #[test]
 fn what_would_be_decided_is_told_and_nothing_is_changed() {
-    let hub = hub("policy-verbs-hypothetical", true);
+    let hub = shared(true);
     let viewer = user_with(&hub.cluster, "policy-planner", &["policy-explain.yaml", "policy-webhook.yaml"]);
     let folder = hub.cluster.dir().expect("a folder").to_owned();
     let written = |name: &str, objects: Value| {
@@ -262,7 +262,7 @@ fn what_would_be_decided_is_told_and_nothing_is_changed() {
 
 #[test]
 fn whoever_lists_policies_needs_the_documented_rights_and_no_others() {
-    let hub = hub("policy-verbs-list-rights", false);
+    let hub = shared(false);
     let all: [&[&str]; 3] = [&["list"], &["list", "csr-hygiene"], &["describe", "csr-hygiene"]];
     let viewer = user_with(&hub.cluster, "policy-viewer", &["policy-list.yaml"]);
     for words in all {
@@ -300,7 +300,7 @@ fn switched(hub: &Hub, name: &str) -> (Value, Value, Value) {
 
 #[test]
 fn a_disabled_policy_refuses_and_approves_nothing_until_it_is_enabled() {
-    let hub = hub("policy-verbs-disable", true);
+    let hub = shared(true);
     let webhook = Webhook::start(&hub.cluster, &[]);
     webhook.configure_as_installed(&hub.cluster, FailurePolicy::Fail);
     policy(&hub.cluster, "names", json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": ["prod-*"]}}));
@@ -375,7 +375,7 @@ fn a_disabled_policy_refuses_and_approves_nothing_until_it_is_enabled() {
 
 #[test]
 fn what_the_installer_sets_again_is_told() {
-    let hub = hub("policy-verbs-installed", false);
+    let hub = shared(false);
     let name = "csr-hygiene";
     assert!(POLICIES.contains(&name));
     let said = right(&hub, &["disable", name, "name-claim", "--yes"]);
@@ -402,7 +402,7 @@ fn what_the_installer_sets_again_is_told() {
 
 #[test]
 fn whoever_switches_policies_needs_the_documented_rights_and_no_others() {
-    let hub = hub("policy-verbs-enable-rights", false);
+    let hub = shared(false);
     let keeper = user_with(&hub.cluster, "policy-keeper", &["policy-enable.yaml"]);
     for words in [&["disable", "csr-hygiene", "--yes"][..], &["enable", "csr-hygiene"]] {
         let said = ocm_policy(&keeper, words);
@@ -444,7 +444,7 @@ fn with_module(pattern: &str) -> String {
 fn what_is_applied_is_in_force_and_what_is_broken_never_arrives() {
     let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern", "freeze-window"]).expect("they are built");
     let digests = [&modules[0], &modules[1]].map(|path| sha256(&std::fs::read(path).expect("a module")));
-    let hub = hub("policy-verbs-apply", false);
+    let hub = shared(false);
     hub.grant(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]));
     let controller = Controller::start(&hub);
     let writer = user_with(&hub.cluster, "policy-writer", &["policy-apply.yaml"]);
@@ -547,7 +547,7 @@ fn what_is_applied_is_in_force_and_what_is_broken_never_arrives() {
 
 #[test]
 fn a_version_that_the_hub_cannot_load_is_told_with_its_sentence() {
-    let hub = hub("policy-verbs-wait", false);
+    let hub = shared(false);
     let _controller = Controller::start(&hub);
     // It is not in the files, so only the hub can tell.
     let elsewhere = file(&hub, "elsewhere.yaml", &with_module("prod-*"));
@@ -586,7 +586,7 @@ fn a_version_that_the_hub_cannot_load_is_told_with_its_sentence() {
 
 #[test]
 fn whoever_applies_policies_needs_the_documented_rights_and_no_others() {
-    let hub = hub("policy-verbs-apply-rights", false);
+    let hub = shared(false);
     let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern"]).expect("they are built");
     let policies = file(&hub, "policies.yaml", &with_module("prod-*"));
     let module = format!("names={}", modules[0].display());

@@ -7,6 +7,7 @@ use cli_tests::terminal::Terminal;
 use cli_tests::{Cli, binary};
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
 use e2e_tests::roles::{user_with, users_without_one_right};
+use e2e_tests::shared_hub::hub;
 use e2e_tests::{Said, kubectl_ocm, run};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
@@ -80,7 +81,7 @@ fn document(said: &Said) -> Value {
 
 #[test]
 fn what_was_refused_passes_again_and_nothing_else_is_deleted() {
-    let hub = Hub::start("uninstall");
+    let hub = hub();
     // Somebody else's, with our label.
     let other = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -148,7 +149,7 @@ fn what_was_refused_passes_again_and_nothing_else_is_deleted() {
 
 #[test]
 fn what_somebody_else_made_is_named_and_nothing_is_deleted() {
-    let hub = Hub::start("uninstall");
+    let hub = hub();
     install(&hub, &[]);
     for (name, row) in order().iter().zip(baseline::removal().objects()) {
         for other in ["app.kubernetes.io/part-of=other", "app.kubernetes.io/part-of-"] {
@@ -170,7 +171,7 @@ fn what_somebody_else_made_is_named_and_nothing_is_deleted() {
 
 #[test]
 fn a_run_that_was_killed_goes_on() {
-    let hub = Hub::start("uninstall");
+    let hub = hub();
     let order = order();
     for done in 1..order.len() {
         install(&hub, &["--wait"]);
@@ -185,7 +186,7 @@ fn a_run_that_was_killed_goes_on() {
 
 #[test]
 fn finalizers_are_told() {
-    let hub = Hub::start("uninstall");
+    let hub = hub();
     install(&hub, &[]);
     let (first, patch) = (&order()[0], r#"{"metadata":{"finalizers":["example.com/kept"]}}"#);
     hub.cluster.kubectl(&["patch", first, "--type=merge", "--patch", patch]).expect("patched");
@@ -206,7 +207,7 @@ fn finalizers_are_told() {
 
 #[test]
 fn what_is_made_anew_while_the_question_is_open_stays() {
-    let hub = Hub::start("uninstall");
+    let hub = hub();
     install(&hub, &["--wait"]);
     let cli = Cli::new().env("KUBECONFIG", hub.cluster.kubeconfig());
     let ask = || {
@@ -254,7 +255,7 @@ fn each_right_is_needed(hub: &Hub, verb: &str, flags: &[&str]) {
 
 #[test]
 fn each_right_of_the_documented_roles_is_needed_and_no_other() {
-    let hub = Hub::start("uninstall");
+    let hub = hub();
     each_right_is_needed(&hub, "install", &[]);
     let keeper = user_with(&hub.cluster, "keeper", &["install-baseline.yaml"]);
     let said = command(&keeper, "install", &["--wait"]);

@@ -10,6 +10,7 @@ use control_plane::Spec;
 use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, Hub, accept_binary};
 use e2e_tests::roles::user_with;
+use e2e_tests::shared_hub::hub;
 
 /// A command that waits, and the lines that it says.
 struct Waiting {
@@ -58,7 +59,7 @@ impl Waiting {
 
 #[test]
 fn a_request_that_appears_later_is_waited_for() {
-    let hub = Hub::start("later");
+    let hub = hub();
     hub.register("w1");
     let mut waiting = hub
         .accept_command(&["w1", "w2", "--wait", "--timeout", "60s"])
@@ -86,7 +87,7 @@ fn a_request_that_appears_later_is_waited_for() {
 
 #[test]
 fn a_wrong_request_is_shown_and_the_right_one_waited_for() {
-    let hub = Hub::start("wrong-first");
+    let hub = hub();
     let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
     hub.register("w1");
     let before = hub.ask(&Ask::with("w1", &Fixture::agent("w1", "x").organization("platform-admins")));

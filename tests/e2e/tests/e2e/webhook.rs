@@ -9,6 +9,7 @@ use e2e_tests::approval_support::guard;
 use e2e_tests::manifests::apply;
 use e2e_tests::refusals::{Call, REQUESTS, Sender};
 use e2e_tests::roles::users_without_one_right;
+use e2e_tests::shared_hub::{SharedHub, hub};
 use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
 use e2e_tests::{SOON, until, until_within};
 use futures::StreamExt as _;
@@ -20,12 +21,18 @@ use ocm_core::csr::Request;
 use ocm_rules::csr;
 use serde_json::{Value, json};
 
-fn hub_with(policies: &[&str]) -> (Hub, Webhook) {
+fn hub_with(policies: &[&str]) -> (SharedHub, Webhook) {
     started_with(policies, &[])
 }
 
-fn started_with(policies: &[&str], arguments: &[&str]) -> (Hub, Webhook) {
-    let hub = Hub::start_as(&Spec::api("webhook").audited(true));
+fn started_with(policies: &[&str], arguments: &[&str]) -> (SharedHub, Webhook) {
+    let hub = hub();
+    let webhook = webhook(&hub, policies, arguments);
+    (hub, webhook)
+}
+
+/// A webhook with these policies, which the hub asks.
+fn webhook(hub: &Hub, policies: &[&str], arguments: &[&str]) -> Webhook {
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
     for name in policies {
@@ -33,7 +40,7 @@ fn started_with(policies: &[&str], arguments: &[&str]) -> (Hub, Webhook) {
     }
     let webhook = Webhook::start(&hub.cluster, arguments);
     webhook.configure(&hub.cluster);
-    (hub, webhook)
+    webhook
 }
 
 /// What the webhook said against it: the whole sentence; none: it let it through.
@@ -94,7 +101,8 @@ fn requests_are_refused_exactly_where_the_rules_refuse_them() {
 
 #[test]
 fn whoever_is_let_in_is_let_in_and_nobody_else() {
-    let (hub, webhook) = hub_with(&HYGIENE);
+    let hub = Hub::start_as(&Spec::api("webhook").audited(true));
+    let webhook = webhook(&hub, &HYGIENE, &[]);
     // A right join, by hand.
     let request = hub.join("c1");
     hub.conclude(&request, "approve");
@@ -370,7 +378,7 @@ fn the_certificate_is_replaced_and_the_end_is_announced() {
 fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
     let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern", "freeze-window"]).expect("they are built");
     let [names, other] = [&modules[0], &modules[1]].map(|path| format!("--from-file=policy.wasm={}", path.display()));
-    let hub = Hub::start_as(&Spec::api("webhook").audited(true));
+    let hub = hub();
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
     hub.grant(&json!([{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get"]}]));
@@ -419,7 +427,7 @@ fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
 
 #[test]
 fn what_policies_change_passes_and_the_same_from_a_stranger_does_not() {
-    let hub = Hub::start_as(&Spec::api("webhook").audited(true));
+    let hub = hub();
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
     policy(&hub.cluster, "cluster-hygiene", json!({"module": {"builtin": "cluster-hygiene"}}));
@@ -532,7 +540,7 @@ fn what_policies_change_of_an_acceptance_is_written_with_it(hub: &Hub, webhook: 
 
 #[test]
 fn each_right_of_its_roles_is_needed_and_it_says_which_one_it_lacks() {
-    let hub = Hub::start("webhook-rights");
+    let hub = hub();
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
     // The definition of approvals, and what proves whose they are; and that of Registrations.

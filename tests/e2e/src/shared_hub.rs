@@ -1,0 +1,201 @@
+//! A hub that the tests of a process use one after the other: each finds it as it was when it had started. To start one is the work
+//! of five seconds.
+
+#![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::DynamicObject;
+use kube::discovery::ApiResource;
+use kube::{Api, Client};
+use ocm_api::ManagedCluster;
+use serde_json::json;
+
+use crate::accept_support::{Hub, Who, managed_cluster};
+use crate::pause_after;
+use crate::residue::everything;
+
+/// How long may pass until a hub is as it was; another one is started after that.
+const LONG: Duration = Duration::from_secs(30);
+/// How many objects are deleted at once.
+const AT_ONCE: usize = 8;
+/// The group of everything that judges what is written.
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+/// Where the tests of a process find a hub that is started so.
+pub struct Shared {
+    start: fn() -> Hub,
+    free: Mutex<Option<Kept>>,
+}
+
+/// A hub that a test has for itself, until it ends. A test that fails leaves its hub to nobody.
+pub struct SharedHub {
+    kept: Option<Kept>,
+    of: &'static Shared,
+}
+
+/// A hub, and what it held when it had started.
+struct Kept {
+    hub: Hub,
+    before: BTreeMap<Key, DynamicObject>,
+}
+
+/// Group and kind of an object, its namespace, and its name.
+type Key = (String, String, String);
+
+/// A hub with everybody who asks.
+pub fn hub() -> SharedHub {
+    static HUBS: Shared = Shared::new(|| Hub::start("shared"));
+    HUBS.hub()
+}
+
+impl Shared {
+    /// Hubs that are started so, one for all tests that do not run beside each other.
+    #[must_use]
+    pub const fn new(start: fn() -> Hub) -> Self {
+        Self { start, free: Mutex::new(None) }
+    }
+
+    /// A hub with nothing on it but what it has when it has started.
+    pub fn hub(&'static self) -> SharedHub {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let kept = free.and_then(Kept::as_it_was).unwrap_or_else(|| Kept::of((self.start)()));
+        SharedHub { kept: Some(kept), of: self }
+    }
+}
+
+impl Deref for SharedHub {
+    type Target = Hub;
+
+    fn deref(&self) -> &Hub {
+        &self.kept.as_ref().unwrap().hub
+    }
+}
+
+impl Drop for SharedHub {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            *self.of.free.lock().unwrap_or_else(PoisonError::into_inner) = self.kept.take();
+        }
+    }
+}
+
+impl Kept {
+    fn of(hub: Hub) -> Self {
+        let before = hub.wait(async {
+            let mut before = BTreeMap::new();
+            let all = everything(&hub.admin).await.into_iter().filter(is_of_tests);
+            // Events come and go.
+            for (kind, metadata) in all.filter(|(kind, _)| kind.kind != "Event") {
+                let whole = api(&hub.admin, &kind, &metadata).get(metadata.name.as_deref().unwrap()).await.unwrap();
+                before.insert(key(&kind, &metadata), whole);
+            }
+            before
+        });
+        Self { hub, before }
+    }
+
+    /// It, as it was; none where it does not become so.
+    fn as_it_was(mut self) -> Option<Self> {
+        let (client, begun) = (self.hub.admin.clone(), Instant::now());
+        let mut was_judged = false;
+        let kept = loop {
+            let looked = Instant::now();
+            let all = self.hub.wait(everything(&client)).into_iter().filter(is_of_tests);
+            let (kept, mut more): (Vec<_>, Vec<_>) =
+                all.partition(|(kind, metadata)| self.before.contains_key(&key(kind, metadata)));
+            if kept.len() < self.before.len() || begun.elapsed() > LONG {
+                return None;
+            }
+            if more.is_empty() {
+                break kept;
+            }
+            // What judges goes first: whoever would answer for it has ended.
+            if more.iter().any(|(kind, _)| kind.group == ADMISSION) {
+                more.retain(|(kind, _)| kind.group == ADMISSION);
+                was_judged = true;
+            }
+            let deletions = more.iter().map(|(kind, metadata)| delete(&client, kind, metadata));
+            self.hub.wait(stream::iter(deletions).buffer_unordered(AT_ONCE).collect::<Vec<()>>());
+            pause_after(looked);
+        };
+        for (kind, metadata) in kept {
+            let before = self.before.get_mut(&key(&kind, &metadata))?;
+            if before.metadata.uid != metadata.uid {
+                return None;
+            }
+            if before.metadata.resource_version != metadata.resource_version {
+                before.metadata.resource_version = metadata.resource_version.clone();
+                let api = api(&client, &kind, &metadata);
+                *before = self.hub.wait(api.replace(metadata.name.as_deref()?, &PostParams::default(), before)).ok()?;
+            }
+        }
+        while was_judged && self.is_judged() {
+            if begun.elapsed() > LONG {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+        Some(self)
+    }
+
+    /// Whether a cluster is refused that would be refused by every policy: API servers learn a little later of what is gone.
+    fn is_judged(&self) -> bool {
+        let mut wrong = managed_cluster("judged");
+        wrong.metadata.labels = Some([("env".to_owned(), "prod".to_owned())].into());
+        let api: Api<ManagedCluster> = Api::all(self.hub.client(Who::Bootstrap));
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        self.hub.wait(api.create(&dry, &wrong)).is_err()
+    }
+}
+
+fn key(kind: &ApiResource, metadata: &ObjectMeta) -> Key {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    (format!("{}/{}", kind.group, kind.kind), text(&metadata.namespace), text(&metadata.name))
+}
+
+fn api(client: &Client, kind: &ApiResource, metadata: &ObjectMeta) -> Api<DynamicObject> {
+    match &metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
+        None => Api::all_with(client.clone(), kind),
+    }
+}
+
+/// Has an object deleted. What cannot be deleted yet is found again.
+async fn delete(client: &Client, kind: &ApiResource, metadata: &ObjectMeta) {
+    let (api, name) = (api(client, kind, metadata), metadata.name.as_deref().unwrap());
+    // The API server itself waits for these until all that is in them is gone.
+    let is_emptied = ["Namespace", "CustomResourceDefinition"].contains(&kind.kind.as_str());
+    if metadata.deletion_timestamp.is_none() {
+        let _ = api.delete(name, &DeleteParams::background()).await;
+    }
+    if !is_emptied && metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty()) {
+        let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        let _ = api.patch(name, &PatchParams::default(), &none).await;
+    }
+}
+
+/// Whether tests have made an object, or the hub has it for them. Everything else the cluster makes by itself, and again.
+fn is_of_tests((kind, metadata): &(ApiResource, ObjectMeta)) -> bool {
+    let text = |text: &Option<String>| text.as_deref().unwrap_or_default().to_owned();
+    let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
+    let is_of_cluster = match kind.kind.as_str() {
+        "APIService" | "ControllerRevision" | "EndpointSlice" | "Endpoints" | "FlowSchema" | "IPAddress"
+        | "PriorityLevelConfiguration" | "ServiceCIDR" => true,
+        "ConfigMap" => namespace == "kube-system" || name == "kube-root-ca.crt",
+        "Lease" => namespace == "kube-system",
+        "Namespace" => name == "default" || name.starts_with("kube-"),
+        "PriorityClass" => name.starts_with("system-"),
+        "Service" => (namespace.as_str(), name.as_str()) == ("default", "kubernetes"),
+        "ServiceAccount" => namespace == "kube-system" || name == "default",
+        _ => metadata.labels.as_ref().is_some_and(|labels| labels.contains_key("kubernetes.io/bootstrapping")),
+    };
+    !is_of_cluster
+}
