@@ -25,9 +25,9 @@ const TOKEN: &str = "greeting-4711-0815";
 /// The cluster that the stories share; it stays joined.
 fn cluster() -> &'static Cluster {
     static JOINED: OnceLock<()> = OnceLock::new();
-    let cluster = shared(&Spec::node("greeted"));
+    let cluster = shared(&Spec::node("day"));
     JOINED.get_or_init(|| {
-        let said = join(cluster, "greeted", &[hub_access(hub()).as_str(), "--accept", "--wait", "--timeout=3m"]);
+        let said = join(cluster, "day", &[hub_access(hub()).as_str(), "--accept", "--wait", "--timeout=3m"]);
         assert_eq!(said.code, Some(0), "{said:?}");
     });
     cluster
@@ -171,7 +171,7 @@ fn the_hubs_side_of_an_add_on_comes_is_enabled_and_goes() {
     let line = ["greeter", "The greeter", "Manual", "0/0", "kubectl-ocm (hub-addon greeter)"];
     ends(&said("get", &["hub-addons"]), 0, &line);
     ends(&said("get", &["hub-addons", "greter"]), 1, &["did you mean greeter?"]);
-    ends(&said("addon", &["enable", "greeter", "--clusters=greeted"]), 0, &["greeter -n greeted created"]);
+    ends(&said("addon", &["enable", "greeter", "--clusters=day"]), 0, &["greeter -n day created"]);
     let has_agent = || {
         let words = ["get", "configmap", "greeter-agent", "--namespace=open-cluster-management-agent-addon"];
         cluster().kubectl(&words).is_ok()
@@ -179,15 +179,15 @@ fn the_hubs_side_of_an_add_on_comes_is_enabled_and_goes() {
     until_within(SLOW, "its objects are on the cluster", String::new, has_agent);
     let told = said("get", &["hub-addons", "greeter", "--output=json"]);
     let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
-    assert_eq!(told["standing"]["enabled"], json!(["greeted"]), "{told}");
+    assert_eq!(told["standing"]["enabled"], json!(["day"]), "{told}");
 
     // While a cluster has it, it stays.
     let refused =
-        ["enabled on cluster \"greeted\"", "nothing was deleted", "--force", "kubectl ocm addon disable greeter"];
+        ["enabled on cluster \"day\"", "nothing was deleted", "--force", "kubectl ocm addon disable greeter"];
     ends(&uninstall(&["--yes"]), 3, &refused);
     ends(&uninstall(&["--dry-run"]), 3, &refused);
     assert!(is_there(&["deployment", "greeter", "--namespace=greeter"]));
-    ends(&said("addon", &["disable", "greeter", "--clusters=greeted", "--yes"]), 0, &["greeter -n greeted deleted"]);
+    ends(&said("addon", &["disable", "greeter", "--clusters=day", "--yes"]), 0, &["greeter -n day deleted"]);
     until_within(SLOW, "its objects go", String::new, || !has_agent());
 
     // What others have made stays, also with a copy of the label.
