@@ -87,7 +87,7 @@ const STORIES: &str = "test e2e";
 const TOGETHER: [&[&str]; 3] = [
     &["addon", "addon_proxy", "clusterset", "day_two", "hub_addon", "placement", "replica_set", "token"],
     &["agent_proxy", "join", "tls_check"],
-    &["troubleshoot", "upgrade"],
+    &["faults", "troubleshoot", "upgrade"],
 ];
 /// Stories that wait most of their time, for certificates that end, agents that look again, leases that somebody else holds,
 /// controllers that look every few seconds, or operators that roll out; the longest first.
