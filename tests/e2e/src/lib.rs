@@ -25,6 +25,7 @@ mod release;
 pub mod residue;
 pub mod roles;
 mod secrets;
+pub mod series;
 pub mod service_support;
 pub mod shared_hub;
 pub mod stories;

@@ -12,7 +12,7 @@ use crate::places::target;
 pub struct Arguments {
     /// What is run
     #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',',
-          default_values_t = [Part::Image, Part::Storm, Part::Faults, Part::Stories])]
+          default_values_t = [Part::Image, Part::Storm, Part::Faults, Part::Series, Part::Stories])]
     pub parts: Vec<Part>,
     /// How many clusters come at once, at least two different numbers: they are measured one after the other
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 10_000],
@@ -32,6 +32,8 @@ pub enum Part {
     Storm,
     /// Every fault that troubleshoot has to find, made for real, but those of `cargo verify`
     Faults,
+    /// Every case of the series of which `cargo verify` runs a few: writes after which a program is cut off, faults that are alike
+    Series,
     /// Long stories on real clusters: commands that are killed at every step, switches there and back, fleets
     Stories,
 }
@@ -52,6 +54,9 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
     if parts.contains(&Part::Faults) {
         wrong.extend(on_clusters("faults", "the matrix of faults").err());
+    }
+    if parts.contains(&Part::Series) {
+        wrong.extend(series().err());
     }
     if parts.contains(&Part::Stories) {
         wrong.extend(on_clusters("stories", "the stories").err());
@@ -83,6 +88,27 @@ fn on_clusters(bench: &str, what: &str) -> Result<(), String> {
     end(command, what)
 }
 
+/// The tests of `tests/e2e` that ask `e2e_tests::series` which of their cases are meant.
+const SERIES: [&str; 9] = [
+    "accept::of_many_clusters_fifty_are_hostile_and_exactly_the_others_come_in",
+    "controller::what_the_hub_did_and_did_not_confirm_happens_once",
+    "controller::wherever_it_is_cut_off_the_next_one_comes_to_the_same_end",
+    "expiry::wherever_a_withdrawal_is_cut_off_it_happens_once",
+    "policy_engine::a_run_that_was_killed_goes_on",
+    "policy_status::a_policy_is_enforced_where_the_entries_are_whole_that_bring_what_it_judges",
+    "policy_status::where_the_hubs_own_webhooks_are_not_asked_or_do_not_answer_it_is_told",
+    "troubleshoot::what_keeps_an_agent_from_registering_is_found",
+    "uninstall::a_run_that_was_killed_goes_on",
+];
+
+/// Runs them with all of their cases.
+fn series() -> Result<(), String> {
+    let mut command = cli_tests::cargo();
+    command.args(["test", "--quiet", "--package", "e2e-tests", "--test", "e2e", "--", "--test-threads=1", "--exact"]);
+    command.args(SERIES).env("SOAK_SERIES", "whole");
+    end(command, "the series")
+}
+
 fn end(mut command: Command, what: &str) -> Result<(), String> {
     match command.current_dir(cli_tests::root()).status() {
         Ok(status) if status.success() => Ok(()),
@@ -93,7 +119,30 @@ fn end(mut command: Command, what: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
     use super::*;
+
+    #[test]
+    fn every_series_is_run() {
+        for entry in fs::read_dir(cli_tests::root().join("tests/e2e/tests/e2e")).unwrap() {
+            let path = entry.unwrap().path();
+            let Some(module) = path.file_stem().filter(|_| path.extension().is_some_and(|end| end == "rs")) else {
+                continue;
+            };
+            let text = fs::read_to_string(&path).unwrap();
+            let asks = |body: &str| body.contains("series::cases(") || body.contains("series::is_whole()");
+            // From each name to the next test.
+            let tests = text.split("#[test]\nfn ").skip(1).filter(|test| asks(test));
+            let found: Vec<String> = tests
+                .filter_map(|test| Some(format!("{}::{}", module.display(), test.split_once('(')?.0)))
+                .collect();
+            let of_module = format!("{}::", module.display());
+            let meant: Vec<&str> = SERIES.into_iter().filter(|name| name.starts_with(&of_module)).collect();
+            assert_eq!(BTreeSet::from_iter(found.iter().map(String::as_str)), BTreeSet::from_iter(meant));
+        }
+    }
 
     #[test]
     fn one_number_of_clusters_tells_nothing_of_what_each_adds() {

@@ -9,7 +9,7 @@ use e2e_tests::refusals::{Answer, CLUSTERS, Call, Sender};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
 use e2e_tests::shared_hub::SharedHub;
 use e2e_tests::webhook_support::{Webhook, add_ons, policy};
-use e2e_tests::{SOON, until, until_within};
+use e2e_tests::{SOON, series, until, until_within};
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::policy_engine::{FailurePolicy, webhooks};
@@ -146,17 +146,18 @@ fn a_policy_is_enforced_where_the_entries_are_whole_that_bring_what_it_judges() 
     are([well, well]);
     let ours = ["validatingwebhookconfiguration", "ocm-policy-webhook"];
     let before = e2e_tests::object(&hub.cluster, &ours)["webhooks"].clone();
-    // An entry, what becomes of it, and of which of both policies it is.
+    // An entry, what becomes of it, of which of both policies it is, and whether it stands for others.
     let never = json!({"name": "never", "expression": "false"});
     let selector = json!({"matchLabels": {"no": "such"}});
-    let faults: [(&str, Change<'_>, bool); 5] = [
-        (webhooks::APPROVE, &|entry| entry["matchConditions"] = json!([never]), true),
-        (webhooks::REQUEST, &|entry| entry["objectSelector"] = selector.clone(), true),
-        (webhooks::UPDATE, &|entry| entry["clientConfig"]["url"] = "https://127.0.0.1:1/v1/validate".into(), false),
-        (webhooks::SELF_EDIT, &|entry| entry["rules"][0]["resources"] = json!(["managedclustersets"]), false),
-        (webhooks::WORK, &|entry| entry["name"] = "another.policy.kubectl-ocm.dev".into(), false),
+    let nowhere = json!("https://127.0.0.1:1/v1/validate");
+    let faults: [(&str, Change<'_>, bool, bool); 5] = [
+        (webhooks::APPROVE, &|entry| entry["matchConditions"] = json!([never]), true, true),
+        (webhooks::REQUEST, &|entry| entry["objectSelector"] = selector.clone(), true, false),
+        (webhooks::UPDATE, &|entry| entry["clientConfig"]["url"] = nowhere.clone(), false, true),
+        (webhooks::SELF_EDIT, &|entry| entry["rules"][0]["resources"] = json!(["managedclustersets"]), false, false),
+        (webhooks::WORK, &|entry| entry["name"] = "another.policy.kubectl-ocm.dev".into(), false, false),
     ];
-    for (entry, change, is_of_requests) in faults {
+    for (entry, change, is_of_requests, _) in series::cases(faults, |(.., stands_for_others)| *stands_for_others) {
         let mut changed = before.clone();
         let all = changed.as_array_mut().expect("entries");
         change(all.iter_mut().find(|one| one["name"] == entry).expect("the entry"));
@@ -232,16 +233,19 @@ fn where_the_hubs_own_webhooks_are_not_asked_or_do_not_answer_it_is_told() {
     let (validates, mutates) = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration");
     // Nobody listens at this port.
     let nowhere = "https://127.0.0.1:1/".to_owned();
-    let faults: [(&str, &str, &str, Value); 6] = [
-        ("NotTrusted", mutates, MANAGED_CLUSTER_MUTATOR, entry("clientConfig/caBundle", foreign.clone().into())),
-        ("NotTrusted", validates, MANAGED_CLUSTER_VALIDATOR, entry("clientConfig/caBundle", foreign.into())),
-        ("NoAnswer", validates, MANAGED_CLUSTER_VALIDATOR, entry("clientConfig/url", nowhere.into())),
-        ("FailurePolicyIgnore", mutates, MANAGED_CLUSTER_MUTATOR, entry("failurePolicy", "Ignore".into())),
-        ("NotAsked", validates, MANAGED_CLUSTER_VALIDATOR, entry("rules/0/resources", json!(["managedclustersets"]))),
-        ("NotAsked", mutates, MANAGED_CLUSTER_MUTATOR, json!({"op": "replace", "path": "/webhooks", "value": []})),
+    let (others, none) = (json!(["managedclustersets"]), json!({"op": "replace", "path": "/webhooks", "value": []}));
+    // What is told, of which configuration, what becomes of it, and whether it stands for others.
+    let faults: [(&str, &str, &str, Value, bool); 6] = [
+        ("NotTrusted", mutates, MANAGED_CLUSTER_MUTATOR, entry("clientConfig/caBundle", foreign.clone().into()), true),
+        ("NotTrusted", validates, MANAGED_CLUSTER_VALIDATOR, entry("clientConfig/caBundle", foreign.into()), false),
+        ("NoAnswer", validates, MANAGED_CLUSTER_VALIDATOR, entry("clientConfig/url", nowhere.into()), true),
+        ("FailurePolicyIgnore", mutates, MANAGED_CLUSTER_MUTATOR, entry("failurePolicy", "Ignore".into()), false),
+        ("NotAsked", validates, MANAGED_CLUSTER_VALIDATOR, entry("rules/0/resources", others), false),
+        ("NotAsked", mutates, MANAGED_CLUSTER_MUTATOR, none, true),
     ];
+    let faults = series::cases(faults, |(.., stands_for_others)| *stands_for_others);
     let count = faults.len();
-    for (reason, kind, name, change) in faults {
+    for (reason, kind, name, change, _) in faults {
         let before = e2e_tests::object(&hub.cluster, &[kind, name])["webhooks"].clone();
         patch(kind, name, change);
         told(&format!("True {reason}"));
