@@ -7,16 +7,38 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
+use futures::future::join_all;
 use http::Request;
+use kube::Client;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use crate::connection::connect;
 
-/// Kinds of which the commands of the suite create objects.
-const KINDS: &str = "namespaces,customresourcedefinitions,serviceaccounts,secrets,configmaps,services,deployments,\
-                     clusterroles,clusterrolebindings,roles,rolebindings,mutatingwebhookconfigurations,\
-                     validatingwebhookconfigurations";
+/// Where an API server has the kinds of which the commands of the suite create objects.
+const KINDS: [(&str, &str); 15] = [
+    ("/api/v1/configmaps", "ConfigMap"),
+    ("/api/v1/namespaces", "Namespace"),
+    ("/api/v1/secrets", "Secret"),
+    ("/api/v1/serviceaccounts", "ServiceAccount"),
+    ("/api/v1/services", "Service"),
+    ("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+    ("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+    ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "CustomResourceDefinition"),
+    ("/apis/apps/v1/deployments", "Deployment"),
+    ("/apis/operator.open-cluster-management.io/v1/clustermanagers", "ClusterManager"),
+    ("/apis/operator.open-cluster-management.io/v1/klusterlets", "Klusterlet"),
+    ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "ClusterRoleBinding"),
+    ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "ClusterRole"),
+    ("/apis/rbac.authorization.k8s.io/v1/rolebindings", "RoleBinding"),
+    ("/apis/rbac.authorization.k8s.io/v1/roles", "Role"),
+];
+
+/// Those of which somebody else writes the status. What they say is looked at.
+const WITH_STATUS: [&str; 3] = ["ClusterManager", "Deployment", "Klusterlet"];
+
+/// How an API server is asked for a list without what its objects say.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// Every object that has to do with OCM and its resource version, by kind, namespace and name.
 ///
@@ -27,23 +49,19 @@ pub fn resource_versions(cluster: &Cluster) -> BTreeMap<String, String> {
     seen(cluster).0
 }
 
-/// The same, and whether the operators have acted on the latest change of everything that they act on.
+/// The same, and whether the operators have acted on the latest change of everything that they act on. Tests look again and again,
+/// and for kubectl that is the work of a second.
 fn seen(cluster: &Cluster) -> (BTreeMap<String, String>, bool) {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let lists = runtime.block_on(async {
+        let client = connect(cluster.kubeconfig()).await.client;
+        join_all(KINDS.map(|(path, kind)| listed(&client, path, WITH_STATUS.contains(&kind)))).await
+    });
     let (mut found, mut is_done) = (BTreeMap::new(), true);
-    let mut kinds = vec![KINDS];
-    let served =
-        cluster.kubectl(&["api-resources", "--output=name", "--api-group=operator.open-cluster-management.io"]);
-    let served = served.expect("the cluster tells its kinds").trim().replace('\n', ",");
-    if !served.is_empty() {
-        kinds.push(&served);
-    }
-    for kinds in kinds {
-        let all = ["get", kinds, "--all-namespaces", "--output=json", "--show-managed-fields"];
-        let list = cluster.kubectl(&all).expect("the objects are listed");
-        let list: Value = serde_json::from_str(&list).expect("kubectl prints JSON");
-        for object in list["items"].as_array().into_iter().flatten() {
+    for ((_, kind), objects) in KINDS.into_iter().zip(&lists) {
+        for object in objects {
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-            if ["ClusterManager", "Klusterlet"].contains(&text("/kind").as_str()) {
+            if ["ClusterManager", "Klusterlet"].contains(&kind) {
                 is_done &= object["status"]["observedGeneration"] == object["metadata"]["generation"];
             }
             let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
@@ -51,15 +69,26 @@ fn seen(cluster: &Cluster) -> (BTreeMap<String, String>, bool) {
                 || name.contains("open-cluster-management")
                 || name.contains("cluster-manager")
             {
-                let version = match text("/kind").as_str() {
-                    "ClusterManager" | "Deployment" | "Klusterlet" => without_status(object),
-                    _ => text("/metadata/resourceVersion"),
+                let version = match WITH_STATUS.contains(&kind) {
+                    true => without_status(object),
+                    false => text("/metadata/resourceVersion"),
                 };
-                found.insert(format!("{} {namespace}/{name}", text("/kind")), version);
+                found.insert(format!("{kind} {namespace}/{name}"), version);
             }
         }
     }
     (found, is_done)
+}
+
+/// The objects of a kind; none where it is not served.
+async fn listed(client: &Client, path: &str, is_whole: bool) -> Vec<Value> {
+    let accept = if is_whole { "application/json" } else { METADATA };
+    let request = Request::get(path).header("accept", accept).body(Vec::new()).expect("it is a request");
+    match client.request::<Value>(request).await {
+        Ok(list) => list["items"].as_array().cloned().unwrap_or_default(),
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+        Err(error) => panic!("{path}: {error}"),
+    }
 }
 
 /// The same of a cluster that has come to rest: controllers still write for a moment, longer on a busy machine.
@@ -73,7 +102,7 @@ pub fn settled(cluster: &Cluster) -> BTreeMap<String, String> {
     let mut last = resource_versions(cluster);
     loop {
         // A machine that takes long to show what there is lets operators take long to write.
-        thread::sleep((looked.elapsed() * 6).max(Duration::from_secs(3)));
+        thread::sleep((looked.elapsed() * 20).max(Duration::from_secs(4)));
         looked = Instant::now();
         let (now, is_done) = seen(cluster);
         // An operator that cannot act, or does not run, never gets done.
