@@ -173,8 +173,13 @@ async fn delete(client: &Client, kind: &ApiResource, metadata: &ObjectMeta) {
     let (api, name) = (api(client, kind, metadata), metadata.name.as_deref().unwrap());
     // The API server itself waits for these until all that is in them is gone.
     let is_emptied = ["Namespace", "CustomResourceDefinition"].contains(&kind.kind.as_str());
-    if metadata.deletion_timestamp.is_none() {
-        let _ = api.delete(name, &DeleteParams::background()).await;
+    let deletion = match kind.kind.as_str() {
+        // Nobody waits for what runs in it.
+        "Pod" => DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::background() },
+        _ => DeleteParams::background(),
+    };
+    if metadata.deletion_timestamp.is_none() || kind.kind == "Pod" {
+        let _ = api.delete(name, &deletion).await;
     }
     if !is_emptied && metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty()) {
         let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
@@ -187,10 +192,10 @@ fn is_of_tests((kind, metadata): &(ApiResource, ObjectMeta)) -> bool {
     let text = |text: &Option<String>| text.as_deref().unwrap_or_default().to_owned();
     let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
     let is_of_cluster = match kind.kind.as_str() {
-        "APIService" | "ControllerRevision" | "EndpointSlice" | "Endpoints" | "FlowSchema" | "IPAddress"
-        | "PriorityLevelConfiguration" | "ServiceCIDR" => true,
+        "APIService" | "CSINode" | "ControllerRevision" | "EndpointSlice" | "Endpoints" | "FlowSchema" | "IPAddress"
+        | "Node" | "PriorityLevelConfiguration" | "ServiceCIDR" => true,
         "ConfigMap" => namespace == "kube-system" || name == "kube-root-ca.crt",
-        "Lease" => namespace == "kube-system",
+        "Lease" => namespace == "kube-node-lease" || namespace == "kube-system",
         "Namespace" => name == "default" || name.starts_with("kube-"),
         "PriorityClass" => name.starts_with("system-"),
         "Service" => (namespace.as_str(), name.as_str()) == ("default", "kubernetes"),

@@ -13,10 +13,11 @@ use control_plane::Spec;
 use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster, upstream};
 use e2e_tests::controller_support::registration;
-use e2e_tests::engine_support::{IMAGE, PODS, approve_auto, comes_back, hub, kill_processes_of, pod_names, pods};
+use e2e_tests::engine_support::{self, IMAGE, PODS, approve_auto, comes_back, kill_processes_of, pod_names, pods};
 use e2e_tests::manifests::apply;
 use e2e_tests::refusals::{Call, Sender};
 use e2e_tests::roles::{user_with, users_without_one_right};
+use e2e_tests::shared_hub::{self, Shared};
 use e2e_tests::trouble_support::read;
 use e2e_tests::webhook_support::{CHANGES, policy, stand_in};
 use e2e_tests::{Ends, Said, cert_manager, kubectl_ocm, run, series, until_within};
@@ -27,6 +28,9 @@ use ocm_api::names::bootstrap;
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::policy_engine::webhooks;
 use serde_json::{Value, json};
+
+/// Hubs whose nodes have the image of the engine.
+static ENGINES: Shared = Shared::new(|| engine_support::hub("engine"));
 
 /// Kinds of which the engine has objects.
 const KINDS: &str = "namespaces,customresourcedefinitions,serviceaccounts,secrets,services,deployments,cronjobs,networkpolicies,\
@@ -173,7 +177,7 @@ fn kill_pods(hub: &Hub) {
 
 #[test]
 fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
-    let hub = hub("engine");
+    let hub = ENGINES.hub();
     let keeper = keeper(&hub);
     let before = objects(&hub);
 
@@ -626,7 +630,7 @@ fn engine(hub: &Hub) -> BTreeMap<String, String> {
 
 #[test]
 fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so() {
-    let hub = hub("engine");
+    let hub = ENGINES.hub();
     let keeper = keeper(&hub);
     let remover = user_with(&hub.cluster, "remover", &["uninstall-policy-engine.yaml"]);
     let nothing = objects(&hub);
@@ -774,7 +778,7 @@ fn bundles(hub: &Hub) -> Vec<String> {
 
 #[test]
 fn each_right_of_the_documented_roles_is_needed() {
-    let hub = Hub::start("engine");
+    let hub = shared_hub::hub();
     let credentials = hub.cluster.dir().expect("a folder").join("credentials.json");
     std::fs::write(&credentials, r#"{"auths":{"registry.example.com":{"auth":"eDp5"}}}"#).expect("written");
     let credentials = credentials.to_str().expect("text");
@@ -796,7 +800,7 @@ fn each_right_of_the_documented_roles_is_needed() {
 
 #[test]
 fn a_run_that_was_killed_goes_on() {
-    let hub = Hub::start("engine");
+    let hub = shared_hub::hub();
     let keeper = keeper(&hub);
     let secrets = || -> BTreeMap<String, Value> {
         let all = list(&hub, &["secrets", "--namespace=ocm-policy-engine"]);
@@ -832,7 +836,7 @@ fn a_run_that_was_killed_goes_on() {
 
 #[test]
 fn an_audit_refuses_nothing_and_what_people_chose_stays() {
-    let hub = Hub::start("engine");
+    let hub = shared_hub::hub();
     let keeper = keeper(&hub);
     let modes = || -> Vec<String> { list(&hub, &["hubpolicies"]).iter().map(|one| text(one, "/spec/mode")).collect() };
     let actions = || -> Vec<Value> {
