@@ -84,9 +84,11 @@ const PROCESSORS: usize = 2;
 /// The program of stories on real clusters; each of its modules runs in a process of its own, but for [`TOGETHER`].
 const STORIES: &str = "test e2e";
 /// Modules whose tests share a hub.
-const TOGETHER: [&[&str]; 3] = [
+const TOGETHER: [&[&str]; 5] = [
+    &["accept", "again", "apply", "baseline", "bound", "uninstall"],
     &["addon", "addon_proxy", "clusterset", "day_two", "hub_addon", "placement", "replica_set", "token"],
     &["agent_proxy", "join", "tls_check"],
+    &["break_glass", "candidate", "explain", "policy_verbs"],
     &["faults", "troubleshoot", "upgrade"],
 ];
 /// Stories that wait most of their time, for certificates that end, agents that look again, leases that somebody else holds,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use e2e_tests::accept_support::Hub;
+use e2e_tests::shared_hub::hub;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Subject};
 use kube::Api;
 use kube::api::PostParams;
@@ -33,7 +33,7 @@ fn names(binding: &ClusterRoleBinding) -> Vec<String> {
 #[test]
 fn what_others_add_while_a_plan_is_applied_stays() {
     const COUNT: usize = 60;
-    let hub = Hub::start("raced");
+    let hub = hub();
     let cluster = hub.connection();
     let api: Api<ClusterRoleBinding> = Api::all(hub.admin.clone());
     hub.wait(async {
