@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use control_plane::Spec;
 use e2e_tests::accept_support::Hub;
-use e2e_tests::controller_support::{Controller, hub, hub_as};
+use e2e_tests::controller_support::{Controller, hub_as, shared};
 use e2e_tests::manifests::apply;
 use e2e_tests::registry_support::{Registry, USER};
 use e2e_tests::roles::{unused_rights, user_with};
@@ -105,8 +105,9 @@ fn cache() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-fn registry(hub: &Hub) -> Registry {
-    Registry::start(&hub.cluster.dir().expect("a folder").join("registry"), false)
+/// A registry of this name, with nothing in it.
+fn registry(hub: &Hub, name: &str) -> Registry {
+    Registry::start(&hub.cluster.dir().expect("a folder").join(name), false)
 }
 
 /// The names of the objects in which modules are kept.
@@ -117,8 +118,8 @@ fn kept(hub: &Hub) -> Vec<String> {
 
 #[test]
 fn modules_of_every_contract_come_from_a_registry_and_stay_in_force_without_it() {
-    let hub = hub("policy-oci", false);
-    let mut registry = registry(&hub);
+    let hub = shared(false);
+    let mut registry = registry(&hub, "open");
     let place = |name: &str| format!("{}/policies/{name}:v1", registry.address);
     let kubewarden = write(&hub, "kubewarden.wasm", policy_tests::kubewarden(cache()));
     let rego = write(&hub, "rego.wasm", policy_tests::rego(cache(), "plain.rego", "ocm/decision").0);
@@ -183,8 +184,8 @@ fn modules_of_every_contract_come_from_a_registry_and_stay_in_force_without_it()
 
 #[test]
 fn a_wrong_signature_a_wrong_digest_and_a_missing_password_keep_a_policy_closed() {
-    let hub = hub("policy-oci-closed", false);
-    let registry = registry(&hub);
+    let hub = shared(false);
+    let registry = registry(&hub, "closed");
     let place = |name: &str| format!("{}/policies/{name}:v1", registry.address);
     let [key, stranger] = [(); 2].map(|()| KeyPair::generate().expect("a key"));
     let file = write(&hub, "key.pem", key.serialize_pem());
@@ -304,9 +305,9 @@ fn a_wrong_signature_a_wrong_digest_and_a_missing_password_keep_a_policy_closed(
 
 #[test]
 fn credentials_are_those_of_a_secret_on_the_hub_and_those_of_docker_here() {
-    let hub = hub("policy-oci-secret", false);
+    let hub = shared(false);
     let folder = hub.cluster.dir().expect("a folder").to_owned();
-    let registry = Registry::start(&folder.join("registry"), true);
+    let registry = Registry::start(&folder.join("secret"), true);
     let reference = format!("{}/policies/names:v1", registry.address);
     let module = name_pattern();
     let module = module.to_str().expect("text");
@@ -390,7 +391,7 @@ fn is_tidied(hub: &Hub) {
 #[test]
 fn a_candidate_comes_from_a_registry_and_what_was_in_force_before_stays_on_the_hub() {
     let hub = hub_as(&Spec::api("policy-oci-candidate").audited(true), false);
-    let mut registry = registry(&hub);
+    let mut registry = registry(&hub, "candidate");
     let place = |name: &str| format!("{}/policies/{name}:v1", registry.address);
     let first = fs::read(name_pattern()).expect("a module");
     // The same policy with a note in it, which makes it another module.
