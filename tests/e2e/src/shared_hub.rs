@@ -24,6 +24,19 @@ use crate::residue::everything;
 
 /// How long may pass until a hub is as it was; another one is started after that.
 const LONG: Duration = Duration::from_secs(30);
+/// Kinds of which the cluster makes every object by itself.
+const OF_CLUSTER: [&str; 10] = [
+    "APIService",
+    "CSINode",
+    "ControllerRevision",
+    "EndpointSlice",
+    "Endpoints",
+    "FlowSchema",
+    "IPAddress",
+    "Node",
+    "PriorityLevelConfiguration",
+    "ServiceCIDR",
+];
 /// How many objects are deleted at once.
 const AT_ONCE: usize = 8;
 /// The group of everything that judges what is written.
@@ -192,8 +205,7 @@ fn is_of_tests((kind, metadata): &(ApiResource, ObjectMeta)) -> bool {
     let text = |text: &Option<String>| text.as_deref().unwrap_or_default().to_owned();
     let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
     let is_of_cluster = match kind.kind.as_str() {
-        "APIService" | "CSINode" | "ControllerRevision" | "EndpointSlice" | "Endpoints" | "FlowSchema" | "IPAddress"
-        | "Node" | "PriorityLevelConfiguration" | "ServiceCIDR" => true,
+        kind if OF_CLUSTER.contains(&kind) => true,
         "ConfigMap" => namespace == "kube-system" || name == "kube-root-ca.crt",
         "Lease" => namespace == "kube-node-lease" || namespace == "kube-system",
         "Namespace" => name == "default" || name.starts_with("kube-"),

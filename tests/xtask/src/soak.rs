@@ -135,9 +135,8 @@ mod tests {
             let asks = |body: &str| body.contains("series::cases(") || body.contains("series::is_whole()");
             // From each name to the next test.
             let tests = text.split("#[test]\nfn ").skip(1).filter(|test| asks(test));
-            let found: Vec<String> = tests
-                .filter_map(|test| Some(format!("{}::{}", module.display(), test.split_once('(')?.0)))
-                .collect();
+            let found: Vec<String> =
+                tests.filter_map(|test| Some(format!("{}::{}", module.display(), test.split_once('(')?.0))).collect();
             let of_module = format!("{}::", module.display());
             let meant: Vec<&str> = SERIES.into_iter().filter(|name| name.starts_with(&of_module)).collect();
             assert_eq!(BTreeSet::from_iter(found.iter().map(String::as_str)), BTreeSet::from_iter(meant));

@@ -182,8 +182,7 @@ fn the_hubs_side_of_an_add_on_comes_is_enabled_and_goes() {
     assert_eq!(told["standing"]["enabled"], json!(["day"]), "{told}");
 
     // While a cluster has it, it stays.
-    let refused =
-        ["enabled on cluster \"day\"", "nothing was deleted", "--force", "kubectl ocm addon disable greeter"];
+    let refused = ["enabled on cluster \"day\"", "nothing was deleted", "--force", "kubectl ocm addon disable greeter"];
     ends(&uninstall(&["--yes"]), 3, &refused);
     ends(&uninstall(&["--dry-run"]), 3, &refused);
     assert!(is_there(&["deployment", "greeter", "--namespace=greeter"]));
