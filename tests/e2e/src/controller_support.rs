@@ -45,12 +45,12 @@ pub fn hub_as(spec: &Spec, approves: bool) -> Hub {
 
 /// The same on a cluster that the tests of a process use one after the other.
 pub fn shared(approves: bool) -> SharedHub {
-    static HUBS: Shared = Shared::new(|| {
+    static HUBS: Shared<Hub> = Shared::new(|| {
         let hub = Hub::start("policies");
         know_kinds(&hub.cluster);
         hub
     });
-    let hub = HUBS.hub();
+    let hub = HUBS.get();
     judge(&hub.cluster, approves);
     hub
 }

@@ -1,5 +1,5 @@
-//! A hub that the tests of a process use one after the other: each finds it as it was when it had started. To start one is the work
-//! of five seconds.
+//! Hubs and nodes that the tests of a process use one after the other: each finds them as they were when they had started. To start
+//! one is the work of five or ten seconds.
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use control_plane::{Cluster, Spec};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -17,12 +18,14 @@ use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use ocm_api::ManagedCluster;
 use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::accept_support::{Hub, Who, managed_cluster};
+use crate::connection::connect;
 use crate::pause_after;
 use crate::residue::everything;
 
-/// How long may pass until a hub is as it was; another one is started after that.
+/// How long may pass until a cluster is as it was; another one is started after that.
 const LONG: Duration = Duration::from_secs(30);
 /// Kinds of which the cluster makes every object by itself.
 const OF_CLUSTER: [&str; 10] = [
@@ -42,57 +45,129 @@ const AT_ONCE: usize = 8;
 /// The group of everything that judges what is written.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Where the tests of a process find a hub that is started so.
-pub struct Shared {
-    start: fn() -> Hub,
-    free: Mutex<Option<Kept>>,
+/// What tests use one after the other.
+pub trait Reused: 'static {
+    /// Waits for something asynchronous.
+    fn waits<T>(&self, future: impl Future<Output = T>) -> T;
+
+    /// What an administrator sends requests with.
+    fn admin(&self) -> Client;
+
+    /// Whether something is refused that every policy would refuse: API servers learn a little later of what is gone.
+    fn is_judged(&self) -> bool;
 }
 
-/// A hub that a test has for itself, until it ends. A test that fails leaves its hub to nobody.
-pub struct SharedHub {
-    kept: Option<Kept>,
-    of: &'static Shared,
+impl Reused for Hub {
+    fn waits<T>(&self, future: impl Future<Output = T>) -> T {
+        self.wait(future)
+    }
+
+    fn admin(&self) -> Client {
+        self.admin.clone()
+    }
+
+    fn is_judged(&self) -> bool {
+        let mut wrong = managed_cluster("judged");
+        wrong.metadata.labels = Some([("env".to_owned(), "prod".to_owned())].into());
+        let api: Api<ManagedCluster> = Api::all(self.client(Who::Bootstrap));
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        self.wait(api.create(&dry, &wrong)).is_err()
+    }
 }
 
-/// A hub, and what it held when it had started.
-struct Kept {
-    hub: Hub,
-    before: BTreeMap<Key, DynamicObject>,
+/// A node with nothing of ours on it.
+pub struct Plain {
+    cluster: Cluster,
+    runtime: Runtime,
+    admin: Client,
 }
 
-/// Group and kind of an object, its namespace, and its name.
-type Key = (String, String, String);
+impl Plain {
+    fn start() -> Self {
+        let cluster = Cluster::start(&Spec::node("plain")).unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let admin = runtime.block_on(connect(cluster.kubeconfig())).client;
+        Self { cluster, runtime, admin }
+    }
+}
+
+impl Deref for Plain {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
+}
+
+impl Reused for Plain {
+    fn waits<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    fn admin(&self) -> Client {
+        self.admin.clone()
+    }
+
+    fn is_judged(&self) -> bool {
+        // It knows no kind of which policies are.
+        false
+    }
+}
+
+/// Where the tests of a process find what is started so.
+pub struct Shared<R: 'static> {
+    start: fn() -> R,
+    free: Mutex<Option<Kept<R>>>,
+}
+
+/// What a test has for itself, until it ends. A test that fails leaves it to nobody.
+pub struct InUse<R: 'static> {
+    kept: Option<Kept<R>>,
+    of: &'static Shared<R>,
+}
+
+/// A hub that a test has for itself.
+pub type SharedHub = InUse<Hub>;
+
+/// A node that a test has for itself.
+pub type SharedNode = InUse<Plain>;
 
 /// A hub with everybody who asks.
 pub fn hub() -> SharedHub {
-    static HUBS: Shared = Shared::new(|| Hub::start("shared"));
-    HUBS.hub()
+    static HUBS: Shared<Hub> = Shared::new(|| Hub::start("shared"));
+    HUBS.get()
 }
 
-impl Shared {
-    /// Hubs that are started so, one for all tests that do not run beside each other.
+/// A node with nothing of ours on it.
+pub fn node() -> SharedNode {
+    static NODES: Shared<Plain> = Shared::new(Plain::start);
+    NODES.get()
+}
+
+impl<R: Reused> Shared<R> {
+    /// What is started so, one for all tests that do not run beside each other.
     #[must_use]
-    pub const fn new(start: fn() -> Hub) -> Self {
+    pub const fn new(start: fn() -> R) -> Self {
         Self { start, free: Mutex::new(None) }
     }
 
-    /// A hub with nothing on it but what it has when it has started.
-    pub fn hub(&'static self) -> SharedHub {
+    /// One with nothing on it but what it has when it has started.
+    pub fn get(&'static self) -> InUse<R> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).take();
         let kept = free.and_then(Kept::as_it_was).unwrap_or_else(|| Kept::of((self.start)()));
-        SharedHub { kept: Some(kept), of: self }
+        InUse { kept: Some(kept), of: self }
     }
 }
 
-impl Deref for SharedHub {
-    type Target = Hub;
+impl<R: 'static> Deref for InUse<R> {
+    type Target = R;
 
-    fn deref(&self) -> &Hub {
-        &self.kept.as_ref().unwrap().hub
+    fn deref(&self) -> &R {
+        &self.kept.as_ref().unwrap().one
     }
 }
 
-impl Drop for SharedHub {
+impl<R: 'static> Drop for InUse<R> {
     fn drop(&mut self) {
         if !thread::panicking() {
             *self.of.free.lock().unwrap_or_else(PoisonError::into_inner) = self.kept.take();
@@ -100,28 +175,38 @@ impl Drop for SharedHub {
     }
 }
 
-impl Kept {
-    fn of(hub: Hub) -> Self {
-        let before = hub.wait(async {
+/// Group and kind of an object, its namespace, and its name.
+type Key = (String, String, String);
+
+/// One, and what it held when it had started.
+struct Kept<R> {
+    one: R,
+    before: BTreeMap<Key, DynamicObject>,
+}
+
+impl<R: Reused> Kept<R> {
+    fn of(one: R) -> Self {
+        let client = one.admin();
+        let before = one.waits(async {
             let mut before = BTreeMap::new();
-            let all = everything(&hub.admin).await.into_iter().filter(is_of_tests);
+            let all = everything(&client).await.into_iter().filter(is_of_tests);
             // Events come and go.
             for (kind, metadata) in all.filter(|(kind, _)| kind.kind != "Event") {
-                let whole = api(&hub.admin, &kind, &metadata).get(metadata.name.as_deref().unwrap()).await.unwrap();
+                let whole = api(&client, &kind, &metadata).get(metadata.name.as_deref().unwrap()).await.unwrap();
                 before.insert(key(&kind, &metadata), whole);
             }
             before
         });
-        Self { hub, before }
+        Self { one, before }
     }
 
     /// It, as it was; none where it does not become so.
     fn as_it_was(mut self) -> Option<Self> {
-        let (client, begun) = (self.hub.admin.clone(), Instant::now());
+        let (client, begun) = (self.one.admin(), Instant::now());
         let mut was_judged = false;
         let kept = loop {
             let looked = Instant::now();
-            let all = self.hub.wait(everything(&client)).into_iter().filter(is_of_tests);
+            let all = self.one.waits(everything(&client)).into_iter().filter(is_of_tests);
             let (kept, mut more): (Vec<_>, Vec<_>) =
                 all.partition(|(kind, metadata)| self.before.contains_key(&key(kind, metadata)));
             if kept.len() < self.before.len() || begun.elapsed() > LONG {
@@ -136,7 +221,7 @@ impl Kept {
                 was_judged = true;
             }
             let deletions = more.iter().map(|(kind, metadata)| delete(&client, kind, metadata));
-            self.hub.wait(stream::iter(deletions).buffer_unordered(AT_ONCE).collect::<Vec<()>>());
+            self.one.waits(stream::iter(deletions).buffer_unordered(AT_ONCE).collect::<Vec<()>>());
             pause_after(looked);
         };
         for (kind, metadata) in kept {
@@ -147,25 +232,17 @@ impl Kept {
             if before.metadata.resource_version != metadata.resource_version {
                 before.metadata.resource_version = metadata.resource_version.clone();
                 let api = api(&client, &kind, &metadata);
-                *before = self.hub.wait(api.replace(metadata.name.as_deref()?, &PostParams::default(), before)).ok()?;
+                *before =
+                    self.one.waits(api.replace(metadata.name.as_deref()?, &PostParams::default(), before)).ok()?;
             }
         }
-        while was_judged && self.is_judged() {
+        while was_judged && self.one.is_judged() {
             if begun.elapsed() > LONG {
                 return None;
             }
             thread::sleep(Duration::from_millis(200));
         }
         Some(self)
-    }
-
-    /// Whether a cluster is refused that would be refused by every policy: API servers learn a little later of what is gone.
-    fn is_judged(&self) -> bool {
-        let mut wrong = managed_cluster("judged");
-        wrong.metadata.labels = Some([("env".to_owned(), "prod".to_owned())].into());
-        let api: Api<ManagedCluster> = Api::all(self.hub.client(Who::Bootstrap));
-        let dry = PostParams { dry_run: true, ..PostParams::default() };
-        self.hub.wait(api.create(&dry, &wrong)).is_err()
     }
 }
 

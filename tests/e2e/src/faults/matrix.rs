@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use control_plane::{Cluster, Spec};
 use serde_json::Value;
 
 use super::fault::{Fault, Made, Of};
 use super::pair::Pair;
 use super::table::all;
 use crate::join_support::{JoinCommand, alone, hub, hub_access, join};
+use crate::shared_hub::node;
 use crate::trouble_support::{KNOWN, TIME, finds, forget, is_well, read, report, restart};
 use crate::{kubectl_ocm, pause_after, run, until_within};
 
@@ -121,7 +121,7 @@ fn of_joined(faults: &[&Fault], told: &mut Told) {
     if faults.is_empty() {
         return;
     }
-    let (hub, cluster, name) = (hub(), Cluster::start(&Spec::node("faults")).expect("a cluster"), "f1");
+    let (hub, cluster, name) = (hub(), node(), "f1");
     let said = join(&cluster, name, &["--wait", "--accept", &hub_access(hub)]);
     assert_eq!(said.code, Some(0), "{said:?}");
     is_well(&cluster, hub, name);
@@ -160,7 +160,7 @@ fn of_registering(faults: &[&Fault], told: &mut Told) {
     if faults.is_empty() {
         return;
     }
-    let (hub, cluster, name) = (hub(), Cluster::start(&Spec::node("registering")).expect("a cluster"), "f2");
+    let (hub, cluster, name) = (hub(), node(), "f2");
     let said = join(&cluster, name, &JoinCommand::create(hub, &[]).flags());
     assert_eq!(said.code, Some(0), "{said:?}");
     finds(&cluster, hub, name, "OCM2205");

@@ -11,6 +11,7 @@ use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, know_registrations, managed_cluster, note, token_kubeconfig};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
+use e2e_tests::shared_hub::node;
 use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, settled, unchanged, until_within};
 use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ fn is_available(said: &Said, name: &str) {
 fn with_both_kubeconfigs_a_cluster_is_available_and_stays_as_it_is() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("both")).expect("a cluster");
+    let cluster = node();
     let hub_access = hub_access(hub);
 
     let (before, tokens) = (resource_versions(&cluster), resource_versions(hub));
@@ -137,7 +138,7 @@ fn with_both_kubeconfigs_a_cluster_is_available_and_stays_as_it_is() {
 fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("token")).expect("a cluster");
+    let cluster = node();
     let join_command = JoinCommand::create(hub, &[]);
     let flags = join_command.flags();
     let with = |change: &dyn Fn(&mut JoinCommand)| {
@@ -258,7 +259,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
 fn an_unclean_end_is_mended_by_the_same_command() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("again")).expect("a cluster");
+    let cluster = node();
     let hub_access = hub_access(hub);
     let bundle = format!("--bundle-version={}", bundle());
     for milliseconds in [80, 250, 900] {
@@ -379,7 +380,7 @@ impl Stranger {
 fn only_the_agent_that_was_installed_is_approved() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("own")).expect("a cluster");
+    let cluster = node();
     let hub_access = hub_access(hub);
 
     // A namespace that is somebody else's is found before anything is installed.
@@ -547,7 +548,7 @@ fn approve(hub: &Cluster, name: &str, refused: &Said) {
 fn a_cluster_whose_certificate_has_expired_gets_its_name_back_when_a_person_says_so() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("late")).expect("a cluster");
+    let cluster = node();
     let access = hub_access(hub);
     let again = |flags: &[&str]| join(&cluster, "late", &[&[access.as_str(), "--accept", "--wait"], flags].concat());
     is_available(&again(&[]), "late");

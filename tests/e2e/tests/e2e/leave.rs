@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,25 +15,12 @@ use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::manifests::apply_client_side;
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
+use e2e_tests::shared_hub::node;
 use e2e_tests::{Said, ended, kubectl_ocm, object, run, start, until_within};
 use serde_json::{Value, json};
 
 /// How long agents may take to start or to end: a pod that is asked to end while it starts gets half a minute alone for that.
 const SLOW: Duration = Duration::from_secs(90);
-
-/// The cluster that the last test has left plain.
-static PLAIN: Mutex<Option<Cluster>> = Mutex::new(None);
-
-/// A cluster with nothing of ours on it: the one that a test before has left so, or a new one.
-fn plain() -> Cluster {
-    let left = PLAIN.lock().unwrap_or_else(PoisonError::into_inner).take();
-    left.unwrap_or_else(|| Cluster::start(&Spec::node("plain")).expect("a cluster"))
-}
-
-/// Gives back a cluster on which nothing has stayed. A test that fails gives back none.
-fn is_plain(cluster: Cluster) {
-    *PLAIN.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster);
-}
 
 /// A work that puts a ConfigMap of its name into the namespace `default` of a cluster.
 fn work(hub: &Cluster, cluster: &str, name: &str, priority: &str) {
@@ -121,7 +107,7 @@ fn hold(cluster: &Cluster, namespace: &str) -> impl FnOnce() {
 fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     let _alone = alone();
     let hub = hub();
-    let cluster = plain();
+    let cluster = node();
     let access = hub_access(hub);
     let before = (sweep(&cluster), sweep(hub));
     // What is created in a namespace that is being deleted would go with it.
@@ -256,7 +242,7 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
 fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
     let _alone = alone();
     let hub = hub();
-    let cluster = plain();
+    let cluster = node();
     let before = (sweep(&cluster), sweep(hub));
 
     // The hub's side first, while the agent is there.
@@ -364,7 +350,6 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
     assert_eq!(said.code, Some(0), "{said:?}");
     nothing_stays(&cluster, &before.0);
     nothing_stays(hub, &before.1);
-    is_plain(cluster);
 }
 
 /// The hub does not exist for it: nobody has its works removed.
@@ -372,7 +357,7 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
 fn without_its_hub_a_cluster_leaves_and_takes_along_what_works_have_put_there() {
     let _alone = alone();
     let hub = hub();
-    let cluster = plain();
+    let cluster = node();
     let before = (sweep(&cluster), sweep(hub));
     joined(&cluster, "alone");
     work(hub, "alone", "gone", "0");
@@ -390,14 +375,13 @@ fn without_its_hub_a_cluster_leaves_and_takes_along_what_works_have_put_there() 
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("off work \"gone\""), "{said:?}");
     nothing_stays(hub, &before.1);
-    is_plain(cluster);
 }
 
 #[test]
 fn what_nobody_is_there_to_clean_up_goes_by_force_alone() {
     let _alone = alone();
     let hub = hub();
-    let cluster = plain();
+    let cluster = node();
     let before = (sweep(&cluster), sweep(hub));
     joined(&cluster, "silent");
     work(hub, "silent", "left", "0");
@@ -429,12 +413,11 @@ fn what_nobody_is_there_to_clean_up_goes_by_force_alone() {
     assert_eq!(owners.expect("it is there").trim(), "");
     cluster.kubectl(&["delete", "configmap", "left"]).expect("it goes");
     nothing_stays(&cluster, &before.0);
-    is_plain(cluster);
 }
 
 #[test]
 fn a_hub_becomes_a_plain_cluster_again() {
-    let hub = plain();
+    let hub = node();
     let before = sweep(&hub);
     let uninstall = |flags: &[&str]| run(kubectl_ocm("uninstall", hub.kubeconfig()).arg("hub").args(flags));
     let refused = |flags: &[&str], words: &[&str]| {
@@ -541,7 +524,6 @@ fn a_hub_becomes_a_plain_cluster_again() {
     let said = uninstall(&["--yes"]);
     assert!(said.code == Some(0) && said.stderr.contains("there is no hub"), "{said:?}");
     assert_eq!(said.stdout, "");
-    is_plain(hub);
 }
 
 /// Joins `guest` with its agent on `host`, as users with the documented rights.
@@ -575,7 +557,7 @@ fn lets_in(cluster: &Cluster, token: &str) -> bool {
 fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let _alone = alone();
     let hub = hub();
-    let (host, guest) = (plain(), Cluster::start(&Spec::node("guest")).expect("a cluster"));
+    let (host, guest) = (node(), Cluster::start(&Spec::node("guest")).expect("a cluster"));
     let access = hub_access(hub);
     let hosting = user_with(&host, "hosting", &["join.yaml"]);
     let managing = user_with(&guest, "managing", &["join-hosted.yaml"]);
@@ -665,5 +647,4 @@ fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     assert_eq!(said.code, Some(0), "{said:?}");
     nothing_stays(&host, &before.0);
     nothing_stays(hub, &before.2);
-    is_plain(host);
 }

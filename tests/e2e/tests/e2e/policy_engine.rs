@@ -30,7 +30,7 @@ use ocm_core::policy_engine::webhooks;
 use serde_json::{Value, json};
 
 /// Hubs whose nodes have the image of the engine.
-static ENGINES: Shared = Shared::new(|| engine_support::hub("engine"));
+static ENGINES: Shared<Hub> = Shared::new(|| engine_support::hub("engine"));
 
 /// Kinds of which the engine has objects.
 const KINDS: &str = "namespaces,customresourcedefinitions,serviceaccounts,secrets,services,deployments,cronjobs,networkpolicies,\
@@ -177,7 +177,7 @@ fn kill_pods(hub: &Hub) {
 
 #[test]
 fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
-    let hub = ENGINES.hub();
+    let hub = ENGINES.get();
     let keeper = keeper(&hub);
     let before = objects(&hub);
 
@@ -630,7 +630,7 @@ fn engine(hub: &Hub) -> BTreeMap<String, String> {
 
 #[test]
 fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so() {
-    let hub = ENGINES.hub();
+    let hub = ENGINES.get();
     let keeper = keeper(&hub);
     let remover = user_with(&hub.cluster, "remover", &["uninstall-policy-engine.yaml"]);
     let nothing = objects(&hub);

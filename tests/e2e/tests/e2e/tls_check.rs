@@ -13,6 +13,7 @@ use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
 use e2e_tests::manifests::apply;
 use e2e_tests::roles::user_with;
+use e2e_tests::shared_hub::node;
 use e2e_tests::{Said, canaries, kubectl_ocm, object, resource_versions, run, until, until_within};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
@@ -215,7 +216,7 @@ fn a_healthy_pair_has_no_findings_tells_no_secret_and_nothing_is_written() {
 fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("tls")).expect("a cluster");
+    let cluster = node();
     let name = "tls1";
     joined(&cluster, name);
     // With nobody to react to what is broken. An operator that still ends would scale its agents up again, and a pod that

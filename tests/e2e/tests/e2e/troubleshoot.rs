@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use control_plane::{Cluster, Spec};
+use control_plane::Cluster;
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
+use e2e_tests::shared_hub::node;
 use e2e_tests::trouble_support::{
     AGENTS, KNOWN, TIME, apply, finds, finds_after, forget_replaced, is_well, kubectl, look,
 };
@@ -99,7 +100,7 @@ impl Drop for Watch {
 fn faults_of_a_joined_pair_are_found_and_gone_when_they_are_undone() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("trouble")).expect("a cluster");
+    let cluster = node();
     let name = "t1";
     let said = join(&cluster, name, &[hub_access(hub)]);
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -383,7 +384,7 @@ fn looks_from_within_that_fail(cluster: &Cluster, hub: &Cluster, name: &str) {
 fn what_keeps_an_agent_from_registering_is_found() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("boot")).expect("a cluster");
+    let cluster = node();
     let name = "t2";
     // Not joined yet.
     finds(&cluster, hub, name, "OCM2101");
