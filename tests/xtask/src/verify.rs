@@ -85,7 +85,7 @@ const PROCESSORS: usize = 2;
 const STORIES: &str = "test e2e";
 /// Modules whose tests share a hub.
 const TOGETHER: [&[&str]; 5] = [
-    &["accept", "again", "apply", "baseline", "bound", "uninstall"],
+    &["accept", "again", "apply", "baseline", "bound", "hub_policy", "uninstall"],
     &["addon", "addon_proxy", "clusterset", "day_two", "hub_addon", "placement", "replica_set", "token"],
     &["agent_proxy", "join", "tls_check"],
     &["break_glass", "candidate", "explain", "policy_verbs"],

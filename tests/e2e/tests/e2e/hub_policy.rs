@@ -4,23 +4,23 @@
 
 use std::time::Duration;
 
-use control_plane::{Cluster, Spec};
+use e2e_tests::shared_hub::{SharedHub, hub};
 use e2e_tests::{object, run, until_within};
 use ocm_api::policy::{MAX_FUEL, MAX_MEMORY_BYTES, MIN_MEMORY_BYTES, Module, OnError, PolicyMode};
 use ocm_api::{HubPolicy, crds};
 use serde_json::{Value, json};
 
 /// An API server that serves the kind.
-struct Hub(Cluster);
+struct Hub(SharedHub);
 
 impl Hub {
-    fn start(name: &str) -> Self {
-        let hub = Self(Cluster::start(&Spec::api(name)).expect("an API server"));
+    fn start() -> Self {
+        let hub = Self(hub());
         hub.apply(&crds::hub_policy_manifest().body().clone()).expect("the definition is applied");
         let name = format!("crd/{}", crds::HUB_POLICY_NAME);
         for condition in ["NamesAccepted", "Established"] {
             let condition = format!("--for=condition={condition}");
-            hub.0.kubectl(&["wait", &condition, "--timeout=60s", &name]).expect("the kind is served");
+            hub.0.cluster.kubectl(&["wait", &condition, "--timeout=60s", &name]).expect("the kind is served");
         }
         hub
     }
@@ -31,9 +31,9 @@ impl Hub {
     }
 
     fn send(&self, verb: &[&str], object: &Value) -> Result<String, String> {
-        let file = self.0.dir().expect("it is ours").join("object.json");
+        let file = self.0.cluster.dir().expect("it is ours").join("object.json");
         std::fs::write(&file, object.to_string()).expect("it is written");
-        let said = run(self.0.kubectl_command().args(verb).arg("--filename").arg(&file));
+        let said = run(self.0.cluster.kubectl_command().args(verb).arg("--filename").arg(&file));
         if said.code == Some(0) { Ok(said.stdout) } else { Err(said.stderr) }
     }
 
@@ -42,11 +42,11 @@ impl Hub {
     }
 
     fn get(&self, name: &str) -> Value {
-        object(&self.0, &["hubpolicies", name])
+        object(&self.0.cluster, &["hubpolicies", name])
     }
 
     fn show(&self, words: &[&str]) -> String {
-        self.0.kubectl(words).expect("kubectl shows it")
+        self.0.cluster.kubectl(words).expect("kubectl shows it")
     }
 }
 
@@ -65,8 +65,8 @@ fn entry() -> Value {
 
 #[test]
 fn the_definition_is_structural_and_right_policies_are_stored_as_they_are_written() {
-    let hub = Hub::start("policies-right");
-    let definition = object(&hub.0, &["crd", crds::HUB_POLICY_NAME]);
+    let hub = Hub::start();
+    let definition = object(&hub.0.cluster, &["crd", crds::HUB_POLICY_NAME]);
     let conditions = definition["status"]["conditions"].as_array().expect("it has conditions");
     assert!(conditions.iter().all(|condition| condition["type"] != "NonStructuralSchema"), "{conditions:?}");
     // What the server stores is what we say: nothing of the definition is dropped or filled in.
@@ -148,7 +148,7 @@ fn the_definition_is_structural_and_right_policies_are_stored_as_they_are_writte
 
 #[test]
 fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
-    let hub = Hub::start("policies-wrong");
+    let hub = Hub::start();
     // Server-side apply has words of its own for a wrong type.
     let create = |object: &Value| hub.send(&["create"], object);
     let builtin = || json!({ "builtin": "b" });
@@ -308,7 +308,7 @@ fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
 
 #[test]
 fn kubectl_shows_what_a_policy_is_and_explains_its_fields() {
-    let hub = Hub::start("policies-shown");
+    let hub = Hub::start();
     hub.policy("hygiene", &json!({ "module": { "builtin": "csr-hygiene" } })).expect("it is applied");
     hub.policy("quota", &json!({ "module": { "configMap": entry() }, "mode": "Audit" })).expect("it is applied");
     hub.policy("route", &json!({ "module": { "secret": entry() }, "mode": "Warn", "onError": "Hold" }))
@@ -341,7 +341,7 @@ fn kubectl_shows_what_a_policy_is_and_explains_its_fields() {
 
     // The server publishes a new kind after a moment.
     until_within(Duration::from_secs(60), "the kind is published", String::new, || {
-        run(hub.0.kubectl_command().args(["explain", "hubpolicies"])).code == Some(0)
+        run(hub.0.cluster.kubectl_command().args(["explain", "hubpolicies"])).code == Some(0)
     });
     for (field, words) in [
         ("hubpolicies", "a WebAssembly module that is asked about registrations of clusters"),
