@@ -203,7 +203,7 @@ impl<R: Reused> Kept<R> {
     /// It, as it was; none where it does not become so.
     fn as_it_was(mut self) -> Option<Self> {
         let (client, begun) = (self.one.admin(), Instant::now());
-        let mut was_judged = false;
+        let (mut was_judged, mut looks) = (false, 0);
         let kept = loop {
             let looked = Instant::now();
             let all = self.one.waits(everything(&client)).into_iter().filter(is_of_tests);
@@ -212,7 +212,9 @@ impl<R: Reused> Kept<R> {
             if kept.len() < self.before.len() || begun.elapsed() > LONG {
                 return None;
             }
-            if more.is_empty() {
+            // A node still tells for a while what becomes of its pods.
+            looks += 1;
+            if more.is_empty() || (looks > 3 && more.iter().all(|(kind, _)| kind.kind == "Event")) {
                 break kept;
             }
             // What judges goes first: whoever would answer for it has ended.
