@@ -148,8 +148,8 @@ fn without_status(object: &Value) -> String {
     format!("generation {}, {:016x}", object["metadata"]["generation"], hash.finish())
 }
 
-/// Kinds that tests ask for again and again: the words of kubectl for each, where the API server has it, and whether its objects are
-/// in namespaces.
+/// Kinds that tests ask for again and again: the words of kubectl for each, where the API server has it, and whether its objects
+/// are in namespaces.
 const OFTEN: [(&[&str], [&str; 2], bool); 12] = [
     (&["managedcluster", "managedclusters"], ["apis/cluster.open-cluster-management.io/v1", "managedclusters"], false),
     (&["csr"], ["apis/certificates.k8s.io/v1", "certificatesigningrequests"], false),
@@ -217,7 +217,8 @@ fn path(words: &[&str]) -> Option<String> {
     Some(format!("/{group}{space}/{plural}{}{}", name.unwrap_or_default(), query.unwrap_or_default()))
 }
 
-/// What the API server has there, as kubectl shows it. Tests ask while they wait, and each kubectl is the work of a tenth of a second.
+/// What the API server has there, as kubectl shows it. Tests ask while they wait, and each kubectl is the work of a tenth of a
+/// second.
 fn asked(cluster: &Cluster, path: &str) -> Value {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let found: Result<Value, _> = runtime.block_on(async {

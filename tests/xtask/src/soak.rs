@@ -89,7 +89,7 @@ fn on_clusters(bench: &str, what: &str) -> Result<(), String> {
 }
 
 /// The tests of `tests/e2e` that ask `e2e_tests::series` which of their cases are meant.
-const SERIES: [&str; 9] = [
+const SERIES: [&str; 10] = [
     "accept::of_many_clusters_fifty_are_hostile_and_exactly_the_others_come_in",
     "controller::what_the_hub_did_and_did_not_confirm_happens_once",
     "controller::wherever_it_is_cut_off_the_next_one_comes_to_the_same_end",
@@ -99,6 +99,7 @@ const SERIES: [&str; 9] = [
     "policy_status::where_the_hubs_own_webhooks_are_not_asked_or_do_not_answer_it_is_told",
     "troubleshoot::what_keeps_an_agent_from_registering_is_found",
     "uninstall::a_run_that_was_killed_goes_on",
+    "wait::hundreds_of_large_requests_take_little_memory_and_few_lines",
 ];
 
 /// Runs them with all of their cases.
