@@ -87,6 +87,22 @@ fn short_lease(name: &str) {
     sleep(Duration::from_secs(3));
 }
 
+/// What a cluster without a node holds when its controllers have made what is theirs: it is ready before they have.
+fn at_rest(cluster: &Cluster) -> BTreeSet<String> {
+    let mut last = sweep(cluster);
+    until_within(SLOW, "its controllers have begun", String::new, || {
+        sleep(Duration::from_secs(2));
+        let now = sweep(cluster);
+        let have_begun = ["default", "kube-system"]
+            .iter()
+            .all(|namespace| now.contains(&format!("ServiceAccount {namespace} default")));
+        let is_at_rest = have_begun && now == last;
+        last = now;
+        is_at_rest
+    });
+    last
+}
+
 /// Makes a namespace that is being deleted and does not go, until what is returned lets it.
 fn hold(cluster: &Cluster, namespace: &str) -> impl FnOnce() {
     cluster.kubectl(&["create", "namespace", namespace]).expect("it is made");
@@ -136,7 +152,7 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     });
     // Another cluster, on which no pod ever runs.
     let wrong = Cluster::start(&Spec::api("wrong")).expect("a cluster");
-    let before_wrong = sweep(&wrong);
+    let before_wrong = at_rest(&wrong);
     nothing_happens(&cluster, 3, &["belongs to the hub at", "not to"], || {
         unjoin(&cluster, &["leaving", "--yes", &hub_access(&wrong)])
     });
