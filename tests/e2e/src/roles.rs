@@ -24,11 +24,7 @@ pub fn user_with(cluster: &Cluster, user: &str, files: &[&str]) -> PathBuf {
     let roles: Vec<Value> = files.iter().flat_map(|file| documented(file)).collect();
     let bindings = roles.iter().map(|role| binding(user, role));
     apply(cluster, &list(roles.iter().cloned().chain(bindings).collect()));
-    let last = roles.iter().filter_map(|role| {
-        let right = last_right(role)?;
-        Some(Held { user, namespace: namespace(role), right })
-    });
-    hold(cluster, &last.collect::<Vec<_>>());
+    hold(cluster, &roles.iter().filter_map(|role| last_held(user, role)).collect::<Vec<_>>());
     cluster.user_kubeconfig(user, &[]).expect("a user can be made")
 }
 
@@ -74,6 +70,11 @@ struct Held<'a> {
     user: &'a str,
     namespace: Option<&'a str>,
     right: Value,
+}
+
+/// The last right of a role that is bound to a user.
+fn last_held<'a>(user: &'a str, role: &'a Value) -> Option<Held<'a>> {
+    Some(Held { user, namespace: namespace(role), right: last_right(role)? })
 }
 
 /// Waits until the API server knows that these rights are held: it learns of roles and bindings by watches.
@@ -178,11 +179,11 @@ pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Va
     }
     apply(cluster, &list(objects));
     // The last one has its rights when all others have theirs.
-    let first = rules.first().and_then(|rule| single(rule).pop());
-    if let (Some((user, missing)), Some(right)) = (users.last(), first)
-        && *missing != rules[0]
-    {
-        hold(cluster, &[Held { user, namespace: None, right }]);
+    if let Some((user, missing)) = users.last() {
+        let right = rules.first().filter(|rule| *rule != missing).and_then(|rule| single(rule).pop());
+        let of_cluster = right.map(|right| Held { user, namespace: None, right });
+        let of_namespaces = of_namespaces().filter_map(|role| last_held(user, role));
+        hold(cluster, &of_cluster.into_iter().chain(of_namespaces).collect::<Vec<_>>());
     }
     let kubeconfig = |user: &str| cluster.user_kubeconfig(user, &[]).expect("a user can be made");
     users.into_iter().map(|(user, missing)| (kubeconfig(&user), missing)).collect()
