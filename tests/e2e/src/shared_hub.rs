@@ -27,6 +27,8 @@ use crate::residue::everything;
 
 /// How long may pass until a cluster is as it was; another one is started after that.
 const LONG: Duration = Duration::from_secs(30);
+/// How long one is used: the tokens of whoever asks on a hub end after an hour.
+const OLD: Duration = Duration::from_secs(1800);
 /// Kinds of which the cluster makes every object by itself.
 const OF_CLUSTER: [&str; 10] = [
     "APIService",
@@ -181,12 +183,13 @@ type Key = (String, String, String);
 /// One, and what it held when it had started.
 struct Kept<R> {
     one: R,
+    since: Instant,
     before: BTreeMap<Key, DynamicObject>,
 }
 
 impl<R: Reused> Kept<R> {
     fn of(one: R) -> Self {
-        let client = one.admin();
+        let (client, since) = (one.admin(), Instant::now());
         let before = one.waits(async {
             let mut before = BTreeMap::new();
             let all = everything(&client).await.into_iter().filter(is_of_tests);
@@ -197,13 +200,15 @@ impl<R: Reused> Kept<R> {
             }
             before
         });
-        Self { one, before }
+        Self { one, since, before }
     }
 
     /// It, as it was; none where it does not become so.
     fn as_it_was(mut self) -> Option<Self> {
-        let (client, begun) = (self.one.admin(), Instant::now());
-        let (mut was_judged, mut looks) = (false, 0);
+        if self.since.elapsed() > OLD {
+            return None;
+        }
+        let (client, begun, mut looks) = (self.one.admin(), Instant::now(), 0);
         let kept = loop {
             let looked = Instant::now();
             let all = self.one.waits(everything(&client)).into_iter().filter(is_of_tests);
@@ -220,7 +225,6 @@ impl<R: Reused> Kept<R> {
             // What judges goes first: whoever would answer for it has ended.
             if more.iter().any(|(kind, _)| kind.group == ADMISSION) {
                 more.retain(|(kind, _)| kind.group == ADMISSION);
-                was_judged = true;
             }
             let deletions = more.iter().map(|(kind, metadata)| delete(&client, kind, metadata));
             self.one.waits(stream::iter(deletions).buffer_unordered(AT_ONCE).collect::<Vec<()>>());
@@ -228,7 +232,8 @@ impl<R: Reused> Kept<R> {
         };
         for (kind, metadata) in kept {
             let before = self.before.get_mut(&key(&kind, &metadata))?;
-            if before.metadata.uid != metadata.uid {
+            // Another one of its name, or one that goes.
+            if before.metadata.uid != metadata.uid || metadata.deletion_timestamp.is_some() {
                 return None;
             }
             if before.metadata.resource_version != metadata.resource_version {
@@ -238,7 +243,8 @@ impl<R: Reused> Kept<R> {
                     self.one.waits(api.replace(metadata.name.as_deref()?, &PostParams::default(), before)).ok()?;
             }
         }
-        while was_judged && self.one.is_judged() {
+        // Also where a test has deleted by itself what judged.
+        while self.one.is_judged() {
             if begun.elapsed() > LONG {
                 return None;
             }
