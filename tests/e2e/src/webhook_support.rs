@@ -17,9 +17,10 @@ use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, PROBE_SENTENCE, Pair, Tr
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
-use crate::accept_support::{all_established, upstream};
+use crate::accept_support::{Hub, all_established, upstream};
 use crate::manifests::apply;
 use crate::roles::user_with;
+use crate::shared_hub::{Shared, SharedHub};
 use crate::until;
 
 /// The policies that say what the rules say.
@@ -304,6 +305,18 @@ pub fn prepare(hub: &Cluster) {
     apply(hub, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}));
     apply(hub, ocm_api::crds::hub_policy_manifest().body());
     all_established(hub);
+}
+
+/// A hub that knows these kinds, on a cluster that the tests of a process use one after the other: to have a namespace deleted
+/// takes five seconds at least.
+pub fn shared() -> SharedHub {
+    static HUBS: Shared<Hub> = Shared::new(|| {
+        let hub = Hub::start("webhook");
+        add_ons(&hub.cluster);
+        prepare(&hub.cluster);
+        hub
+    });
+    HUBS.get()
 }
 
 /// Configures Open Cluster Management's webhooks of clusters as its operator does, with whoever answers here in their place.

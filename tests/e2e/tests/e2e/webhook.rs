@@ -9,8 +9,8 @@ use e2e_tests::approval_support::guard;
 use e2e_tests::manifests::apply;
 use e2e_tests::refusals::{Call, REQUESTS, Sender};
 use e2e_tests::roles::users_without_one_right;
-use e2e_tests::shared_hub::{SharedHub, hub};
-use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
+use e2e_tests::shared_hub::SharedHub;
+use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare, shared};
 use e2e_tests::{SOON, until, until_within};
 use futures::StreamExt as _;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -26,15 +26,13 @@ fn hub_with(policies: &[&str]) -> (SharedHub, Webhook) {
 }
 
 fn started_with(policies: &[&str], arguments: &[&str]) -> (SharedHub, Webhook) {
-    let hub = hub();
+    let hub = shared();
     let webhook = webhook(&hub, policies, arguments);
     (hub, webhook)
 }
 
 /// A webhook with these policies, which the hub asks.
 fn webhook(hub: &Hub, policies: &[&str], arguments: &[&str]) -> Webhook {
-    add_ons(&hub.cluster);
-    prepare(&hub.cluster);
     for name in policies {
         policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
     }
@@ -102,6 +100,8 @@ fn requests_are_refused_exactly_where_the_rules_refuse_them() {
 #[test]
 fn whoever_is_let_in_is_let_in_and_nobody_else() {
     let hub = Hub::start_as(&Spec::api("webhook").audited(true));
+    add_ons(&hub.cluster);
+    prepare(&hub.cluster);
     let webhook = webhook(&hub, &HYGIENE, &[]);
     // A right join, by hand.
     let request = hub.join("c1");
@@ -378,9 +378,7 @@ fn the_certificate_is_replaced_and_the_end_is_announced() {
 fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
     let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern", "freeze-window"]).expect("they are built");
     let [names, other] = [&modules[0], &modules[1]].map(|path| format!("--from-file=policy.wasm={}", path.display()));
-    let hub = hub();
-    add_ons(&hub.cluster);
-    prepare(&hub.cluster);
+    let hub = shared();
     hub.grant(&json!([{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get"]}]));
     hub.cluster.kubectl(&["create", "configmap", "names", &names]).expect("it is created");
     hub.cluster.kubectl(&["create", "secret", "generic", "names", &names]).expect("it is created");
@@ -427,9 +425,7 @@ fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
 
 #[test]
 fn what_policies_change_passes_and_the_same_from_a_stranger_does_not() {
-    let hub = hub();
-    add_ons(&hub.cluster);
-    prepare(&hub.cluster);
+    let hub = shared();
     policy(&hub.cluster, "cluster-hygiene", json!({"module": {"builtin": "cluster-hygiene"}}));
     let routing = json!({
         "module": {"builtin": "cluster-set-routing"}, "grants": {"edits": [{"edit": "cluster-set"}]},
@@ -540,9 +536,7 @@ fn what_policies_change_of_an_acceptance_is_written_with_it(hub: &Hub, webhook: 
 
 #[test]
 fn each_right_of_its_roles_is_needed_and_it_says_which_one_it_lacks() {
-    let hub = hub();
-    add_ons(&hub.cluster);
-    prepare(&hub.cluster);
+    let hub = shared();
     // The definition of approvals, and what proves whose they are; and that of Registrations.
     guard(&hub);
     know_registrations(&hub.cluster);
