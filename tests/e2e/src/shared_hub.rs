@@ -156,7 +156,7 @@ impl<R: Reused> Shared<R> {
     /// One with nothing on it but what it has when it has started.
     pub fn get(&'static self) -> InUse<R> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let kept = free.and_then(Kept::as_it_was).unwrap_or_else(|| Kept::of((self.start)()));
+        let kept = free.and_then(Kept::set_back).unwrap_or_else(|| Kept::of((self.start)()));
         InUse { kept: Some(kept), of: self }
     }
 }
@@ -204,7 +204,7 @@ impl<R: Reused> Kept<R> {
     }
 
     /// It, as it was; none where it does not become so.
-    fn as_it_was(mut self) -> Option<Self> {
+    fn set_back(mut self) -> Option<Self> {
         if self.since.elapsed() > OLD {
             return None;
         }

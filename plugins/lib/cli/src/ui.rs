@@ -222,7 +222,7 @@ impl Ui {
             );
         }
         self.pause();
-        let failed = |error: &dyn std::fmt::Display| Failure::other("cannot ask").because(error);
+        let failed = |error: &dyn fmt::Display| Failure::other("cannot ask").because(error);
         write!(io::stderr(), "{} [y/N] ", clean(question)).map_err(|error| failed(&error))?;
         io::stderr().flush().map_err(|error| failed(&error))?;
         let reading = tokio::task::spawn_blocking(|| {

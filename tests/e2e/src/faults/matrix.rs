@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use control_plane::Cluster;
 use serde_json::Value;
 
 use super::fault::{Fault, Made, Of};
