@@ -64,6 +64,11 @@ pub(crate) fn options(error: OptionsError) -> Failure {
             "the hub cannot approve {identity:?} by itself: it takes what stands between commas for identities of their own"
         ))
         .hint("to name several, type the flag for each of them"),
+        OptionsError::QuoteInIdentity(identity) => Failure::usage(format!(
+            "the hub cannot approve {identity:?} by itself: its operator cannot write quotation marks, backslashes and control \
+             characters into the Deployment of the hub"
+        ))
+        .hint("in a pattern, [.] and [0-9] say the same without a backslash"),
         OptionsError::OtherMode(there) => {
             let (word, where_) = match there {
                 HubMode::Default => ("Default", "its pods run on the hub itself"),

@@ -125,7 +125,8 @@ pub(crate) struct LineArgs {
     /// Use the address that the hub publishes in kube-public/cluster-info, as clusters in its own network dial it
     #[arg(long, conflicts_with = "hub_apiserver", alias = "use-bootstrap-endpoint")]
     pub(crate) force_internal_endpoint_lookup: bool,
-    /// File with the CA certificates of that address, if it has others than the kubeconfig says
+    /// File with the CA certificates of that address, if it has others than the kubeconfig says; not together with
+    /// --insecure-skip-tls-verify
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
     /// Join command format

@@ -186,6 +186,11 @@ pub fn options_failure(error: OptionsError) -> Failure {
              their own"
         ))
         .hint("write several as a list"),
+        OptionsError::QuoteInIdentity(identity) => Failure::usage(format!(
+            "hub.install: the hub cannot approve {identity:?} by itself: its operator cannot write quotation marks, backslashes \
+             and control characters into the Deployment of the hub"
+        ))
+        .hint("in a pattern, [.] and [0-9] say the same without a backslash"),
         OptionsError::OtherMode(_)
         | OptionsError::NoHub
         | OptionsError::NotHosted

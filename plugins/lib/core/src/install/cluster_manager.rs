@@ -259,7 +259,8 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
 
 /// Refuses identities that the hub would not take as they are: its operator hands a list to the registration controller as
 /// one flag, with commas between identities, and that reads each part as one (upstream, v1.2.0: `strings.Join` in
-/// `clustermanager_runtime_reconcile.go`, `StringSliceVar` in `pkg/registration/hub/manager.go`).
+/// `clustermanager_runtime_reconcile.go`, `StringSliceVar` in `pkg/registration/hub/manager.go`). It writes that flag between
+/// the quotation marks of a text in YAML, unescaped (`manifests/cluster-manager/management/registration/deployment.yaml`).
 fn whole_identities(options: &Options) -> Result<(), OptionsError> {
     let typed = [
         &options.auto_approved_csr_identities,
@@ -272,10 +273,15 @@ fn whole_identities(options: &Options) -> Result<(), OptionsError> {
     let of_drivers = drivers.filter_map(Value::as_object).flat_map(|driver| driver.values());
     let lists = of_drivers.map(|settings| &settings["autoApprovedIdentities"]);
     let lists = lists.chain([&registration["autoApproveUsers"]]).filter_map(Value::as_array);
-    match typed.chain(lists.flatten().filter_map(Value::as_str)).find(|identity| identity.contains(',')) {
-        Some(identity) => Err(OptionsError::CommaInIdentity(identity.to_owned())),
-        None => Ok(()),
+    for identity in typed.chain(lists.flatten().filter_map(Value::as_str)) {
+        if identity.contains(',') {
+            return Err(OptionsError::CommaInIdentity(identity.to_owned()));
+        }
+        if identity.contains(|c: char| matches!(c, '"' | '\\') || c.is_control()) {
+            return Err(OptionsError::QuoteInIdentity(identity.to_owned()));
+        }
     }
+    Ok(())
 }
 
 fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>) -> Result<(), OptionsError> {

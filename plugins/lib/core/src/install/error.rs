@@ -19,6 +19,9 @@ pub enum OptionsError {
     AutoApprovalIsOff,
     /// This identity, or pattern of identities, is to be approved and has a comma: the hub would take each part for one.
     CommaInIdentity(String),
+    /// This identity, or pattern of identities, is to be approved and has a quotation mark, a backslash or a control character,
+    /// with which the operator would write no Deployment that can be read.
+    QuoteInIdentity(String),
     /// The hub that is there is in this mode, and another one was typed.
     OtherMode(HubMode),
     /// The hub is hosted, and nothing says which cluster it is.

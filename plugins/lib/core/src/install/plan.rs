@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn identities_that_the_hub_would_split_are_refused() {
+    fn identities_that_the_hub_would_split_or_cannot_write_are_refused() {
         const USER: &str = "CN=alice,O=ops";
         let refused = |change: &dyn Fn(&mut Options)| {
             let change = |o: &mut Options| {
@@ -553,6 +553,15 @@ mod tests {
         let driver = json!({"authType": "csr", "csr": {"autoApprovedIdentities": list()}});
         assert_eq!(refused(&|o| o.values = said(json!({"registrationDrivers": [driver]}))), split);
         assert_eq!(refused(&|o| o.auto_approved_csr_identities = vec!["bob".to_owned()]), None);
+        for text in ["ali\"ce", r"arn:aws:eks:eu-west-1:\d+:cluster/.*", "ali\nce"] {
+            let unwritable = Some(OptionsError::QuoteInIdentity(text.to_owned()));
+            assert_eq!(refused(&|o| o.auto_approved_arn_patterns = vec![text.to_owned()]), unwritable);
+            assert_eq!(refused(&|o| o.values = said(json!({"autoApproveUsers": [text]}))), unwritable);
+        }
+        assert_eq!(
+            refused(&|o| o.auto_approved_arn_patterns = vec!["arn:aws:eks:.*:[0-9]+:cluster/.*".to_owned()]),
+            None
+        );
     }
 
     #[test]
