@@ -8,7 +8,7 @@ use control_plane::{Cluster, Spec};
 use serde_json::{Value, json};
 
 use super::killed;
-use crate::grpc_hub::{GRPC, driver, has_file_for_grpc, serve};
+use crate::grpc_hub::{GRPC, driver, exposed, has_file_for_grpc, runs, serve};
 use crate::join_support::{alone, hub};
 use crate::residue::{nothing_stays, sweep};
 use crate::roles::user_with;
@@ -20,7 +20,10 @@ const FEW: usize = 6;
 
 /// What joining and leaving needs on the hub.
 const ON_HUB: [&str; 4] = ["join-hub.yaml", "accept.yaml", "detach.yaml", "leave-namespaces.yaml"];
-/// The same on a managed cluster.
+/// What a hub needs from its installation to its end.
+const KEEPING: [&str; 5] =
+    ["install.yaml", "install-expose-grpc.yaml", "upgrade-hub.yaml", "uninstall-hub.yaml", "leave-namespaces.yaml"];
+/// What joining and leaving needs on a managed cluster.
 const HERE: [&str; 3] = ["join.yaml", "unjoin.yaml", "leave-namespaces.yaml"];
 
 fn access(kubeconfig: &Path) -> String {
@@ -187,4 +190,46 @@ pub(super) fn an_upgrade_that_is_killed_at_every_step_is_gone_on_with() {
     is_joined_once(hub, &others, &cluster, "upgraded", "klusterlet");
     is_done(&cluster, "upgrade", &here, &words, "is up to date");
     leaves(hub, &cluster, &here, &["upgraded", "--yes", &access], &before);
+}
+
+pub(super) fn a_hub_that_is_installed_upgraded_and_uninstalled_and_killed_at_every_step_ends_as_it_should() {
+    let hub = Cluster::start(&Spec::node("killed-for-life")).expect("a cluster");
+    let keeper = user_with(&hub, "keeper", &KEEPING);
+    let before = sweep(&hub);
+    let exposed = exposed(&hub);
+    let flags = exposed.iter().map(String::as_str);
+    let words: Vec<&str> =
+        ["hub", "--wait", "--timeout=8m", "--bundle-version", earlier_bundle()].into_iter().chain(flags).collect();
+    killed_at_every_step("install", &keeper, &words);
+    runs(&hub);
+    is_done(&hub, "install", &keeper, &words, "kubectl ocm token create");
+    assert_eq!(names(&hub, "clustermanagers"), ["cluster-manager"]);
+    named_are(&hub, "clustermanager", "cluster-manager", earlier_bundle());
+
+    // Nothing that was set is lost on the way, the address of the gRPC server and people's own settings neither.
+    let mine = json!({"spec": {
+        "nodePlacement": {"tolerations": [{"key": "infra", "operator": "Exists"}]},
+        "registrationConfiguration": {"autoApproveUsers": ["someone"]},
+    }})
+    .to_string();
+    hub.kubectl(&["patch", "clustermanager", "cluster-manager", "--type=merge", "--patch", &mine]).expect("patched");
+    let kept = settings(&hub, "clustermanager", "cluster-manager");
+    assert!(kept.to_string().contains("endpointsExposure"), "{kept:#}");
+    let words = ["hub", "--wait", "--timeout=8m", "--bundle-version", bundle()];
+    killed_at_every_step("upgrade", &keeper, &words);
+    named_are(&hub, "clustermanager", "cluster-manager", bundle());
+    all_are(&hub, "open-cluster-management-hub", bundle());
+    all_are(&hub, "open-cluster-management", bundle());
+    assert_eq!(settings(&hub, "clustermanager", "cluster-manager"), kept);
+    assert_eq!(names(&hub, "clustermanagers"), ["cluster-manager"]);
+    is_done(&hub, "upgrade", &keeper, &words, "is up to date");
+
+    // What clusters would register with goes along.
+    let said = run(&mut command("token", hub.kubeconfig(), &["create", "--kind=bootstrap", "--cluster-set=default"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let words = ["hub", "--yes", "--timeout=8m"];
+    killed_at_every_step("uninstall", &keeper, &words);
+    nothing_stays(&hub, &before);
+    let said = run(&mut command("uninstall", &keeper, &words));
+    assert!(said.code == Some(0) && said.stderr.contains("there is no hub"), "{said:?}");
 }

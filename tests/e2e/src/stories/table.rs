@@ -38,6 +38,7 @@ const ALL: &[Story] = stories![
     resting::a_webhook_that_ends_while_connections_are_old_or_closed_after_resting_costs_no_review,
     held::a_cluster_that_is_held_is_left_alone_by_the_hub_for_ten_minutes,
     kills::an_upgrade_that_is_killed_at_every_step_is_gone_on_with,
+    kills::a_hub_that_is_installed_upgraded_and_uninstalled_and_killed_at_every_step_ends_as_it_should,
 ];
 
 /// Tells the stories whose names are meant, one after the other, and says how each has ended. Whether all were well; none: no
