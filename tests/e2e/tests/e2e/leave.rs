@@ -368,6 +368,47 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
     nothing_stays(hub, &before.1);
 }
 
+#[test]
+fn works_go_in_the_order_of_their_cleanup_priority() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = node();
+    let before = (sweep(&cluster), sweep(hub));
+    joined(&cluster, "ordered");
+    let works = [("operator", "100"), ("instance", "5"), ("plain", "0")];
+    works.iter().for_each(|(name, priority)| work(hub, "ordered", name, priority));
+    until_within(SLOW, "works are applied", String::new, || {
+        works.iter().all(|(name, _)| has(&cluster, "configmap", name))
+    });
+    // What the second one has put there stays for as long as somebody holds it.
+    let hold = |finalizers: Value| {
+        let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
+        let object = ["patch", "configmap", "instance", "--namespace=default"];
+        cluster.kubectl(&[&object[..], &["--type=merge", "--patch", &patch]].concat()).expect("it is patched");
+    };
+    hold(json!(["example.com/held"]));
+    let leaves = start(kubectl_ocm("unjoin", cluster.kubeconfig()).args(["ordered", "--yes", &hub_access(hub)]));
+    // None: it is not there any more.
+    let is_leaving = |name: &str| -> Option<bool> {
+        let path = "--output=jsonpath={.metadata.deletionTimestamp}";
+        let time = hub.kubectl(&["get", "manifestwork", name, "--namespace=ordered", path]).ok()?;
+        Some(!time.trim().is_empty())
+    };
+    until_within(SLOW, "the second one goes", String::new, || is_leaving("instance") == Some(true));
+    assert_eq!((is_leaving("plain"), has(&cluster, "configmap", "plain")), (None, false));
+    // The hub looks again and again in this time, and so does the command.
+    sleep(Duration::from_secs(10));
+    assert_eq!((is_leaving("instance"), is_leaving("operator")), (Some(true), Some(false)));
+    assert!(has(&cluster, "configmap", "operator"));
+    hold(Value::Null);
+    let said = ended(leaves);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("2 works to go, now work \"instance\""), "{said:?}");
+    assert!(!has(&cluster, "configmap", "operator"), "{said:?}");
+    nothing_stays(&cluster, &before.0);
+    nothing_stays(hub, &before.1);
+}
+
 /// The hub does not exist for it: nobody has its works removed.
 #[test]
 fn without_its_hub_a_cluster_leaves_and_takes_along_what_works_have_put_there() {
@@ -434,6 +475,10 @@ fn what_nobody_is_there_to_clean_up_goes_by_force_alone() {
 #[test]
 fn a_hub_becomes_a_plain_cluster_again() {
     let hub = node();
+    // Somebody else's, with a label that operators give to what is theirs.
+    let theirs = ["secret", "theirs", "--namespace=kube-system"];
+    hub.kubectl(&["create", "secret", "generic", "theirs", "--namespace=kube-system"]).expect("it is made");
+    hub.kubectl(&[&["label"], &theirs[..], &["app=cluster-manager"]].concat()).expect("it is labelled");
     let before = sweep(&hub);
     let uninstall = |flags: &[&str]| run(kubectl_ocm("uninstall", hub.kubeconfig()).arg("hub").args(flags));
     let refused = |flags: &[&str], words: &[&str]| {
@@ -497,9 +542,11 @@ fn a_hub_becomes_a_plain_cluster_again() {
     assert_eq!(said.code, Some(0), "{said:?}");
 
     // What is attached to it is in the way, each for itself.
-    let cluster = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-        "metadata": {"name": "attached"}, "spec": {}});
-    apply_client_side(&hub, "attached", &cluster);
+    for name in ["attached", "second"] {
+        let cluster = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": name}, "spec": {}});
+        apply_client_side(&hub, name, &cluster);
+    }
     apply_client_side(
         &hub,
         "set",
@@ -508,9 +555,13 @@ fn a_hub_becomes_a_plain_cluster_again() {
     );
     refused(
         &["--yes", "--purge"],
-        &["a managed cluster is attached", "attached; nothing was deleted", "kubectl ocm detach attached"],
+        &[
+            "2 managed clusters are attached",
+            "attached, second; nothing was deleted",
+            "kubectl ocm detach attached second",
+        ],
     );
-    let said = run(kubectl_ocm("detach", hub.kubeconfig()).args(["attached", "--yes"]));
+    let said = run(kubectl_ocm("detach", hub.kubeconfig()).args(["attached", "second", "--yes"]));
     assert_eq!(said.code, Some(0), "{said:?}");
     refused(&["--yes", "--purge"], &["the baseline of kubectl-ocm", "kubectl ocm uninstall baseline"]);
     let said = run(kubectl_ocm("uninstall", hub.kubeconfig()).args(["baseline", "--yes", "--wait"]));
