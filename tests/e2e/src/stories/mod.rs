@@ -1,6 +1,7 @@
 //! Stories that take too long for `cargo verify`: `cargo soak --parts stories` tells them one after the other, and
 //! `cargo bench --profile dev -p bench --bench stories -- WORD` those whose names contain a word.
 
+mod balanced;
 mod engine;
 mod fallback;
 mod fleet;
