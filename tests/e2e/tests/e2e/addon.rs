@@ -129,6 +129,9 @@ fn an_add_on_is_made_of_files_and_its_configuration_is_told() {
     let named = "--config=addondeploymentconfigs.addon.open-cluster-management.io/default/made";
     ends(&addon(&[&enable[..], &[named]].concat()), 0, &["made -n day configured"]);
     ends(&create(&["--version=0.0.2", "--labels=story=day"]), 0, &["/made-0.0.2 created", "/made configured"]);
+    for (kind, name) in [("clustermanagementaddon", "made"), ("addontemplate", "made-0.0.2")] {
+        assert_eq!(object(hub(), &[kind, name])["metadata"]["labels"]["story"], "day", "{kind}");
+    }
     tells(&["status", "made", "-c", "day", "--output=name"], "both take effect", |said| {
         let lines: Vec<&str> = said.stdout.lines().collect();
         said.code == Some(0) && lines == [named.trim_start_matches("--config="), template("made-0.0.2").as_str()]

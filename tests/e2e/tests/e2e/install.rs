@@ -5,6 +5,8 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use control_plane::{Cluster, Spec};
 use e2e_tests::manifests::pipe;
 use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, unchanged, until};
@@ -300,6 +302,84 @@ fn settings_that_are_typed_later_change_what_they_name_and_nothing_else() {
     assert!(said.stderr.contains("kubectl ocm upgrade hub --bundle-version v1.2.0 --allow-downgrade"), "{said:?}");
     unchanged(&hub, &versions, &said);
     assert_eq!(spec(), before);
+}
+
+#[test]
+fn a_hub_lets_clusters_register_as_it_was_typed_last_and_keeps_credentials_and_tokens() {
+    let hub = Cluster::start(&Spec::api("typed")).expect("a cluster");
+    // A token that was handed out before: an installation makes none, and leaves each as it is.
+    let literals = "--from-literal=token-id=handed --from-literal=token-secret=0123456789abcdef \
+                    --from-literal=usage-bootstrap-authentication=true \
+                    --from-literal=auth-extra-groups=system:bootstrappers:managedcluster";
+    let mut create = vec!["create", "secret", "generic", "bootstrap-token-handed", "--namespace=kube-system"];
+    create.extend(["--type=bootstrap.kubernetes.io/token"].into_iter().chain(literals.split_whitespace()));
+    hub.kubectl(&create).expect("it is made");
+    let tokens = || {
+        let list = object(&hub, &["secrets", "--namespace=kube-system"]);
+        let of_type = |secret: &&Value| secret["type"] == "bootstrap.kubernetes.io/token";
+        list["items"].as_array().into_iter().flatten().filter(of_type).cloned().collect::<Vec<_>>()
+    };
+    let handed = tokens();
+    assert_eq!(handed.len(), 1, "{handed:#?}");
+    let typed = |flags: &[&str]| {
+        let said = install(&hub, flags);
+        assert_eq!(said.code, Some(0), "{flags:?}: {said:?}");
+        assert_eq!(tokens(), handed, "{flags:?}");
+        object(&hub, &["clustermanager", "cluster-manager"])["spec"]["registrationConfiguration"].clone()
+    };
+    let credentials = || {
+        let secret = object(&hub, &["secret", "open-cluster-management-image-pull-credentials", NAMESPACE]);
+        secret["data"][".dockerconfigjson"].clone()
+    };
+    let names = |registration: &Value, list: &str, member: &str| {
+        let all = registration[list].as_array().cloned().unwrap_or_default();
+        all.iter().map(|one| one[member].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+
+    // What a hub gets where nothing is typed.
+    let first = typed(&["--use-bootstrap-token"]);
+    assert_eq!(names(&first, "featureGates", "feature"), ["DefaultClusterSet", "ResourceCleanup"]);
+    assert_eq!(first["registrationDrivers"], json!([{"authType": "csr"}]));
+    assert_eq!(credentials(), "e30=");
+
+    // The drivers are those that were typed last, with what was said of each before.
+    let arn = "arn:aws:eks:us-west-2:123456789012:cluster/hub";
+    let of_aws = format!("--hub-cluster-arn={arn}");
+    let alone = typed(&["--registration-drivers=awsirsa", &of_aws]);
+    assert_eq!(alone["registrationDrivers"], json!([{"authType": "awsirsa", "awsirsa": {"hubClusterArn": arn}}]));
+    let both = ["--registration-drivers=awsirsa,csr", "--aws-resource-tags=product=ocm,stage=test"];
+    let both = typed(&both);
+    assert_eq!(names(&both, "registrationDrivers", "authType"), ["awsirsa", "csr"]);
+    let tagged = json!({"hubClusterArn": arn, "tags": ["product=ocm", "stage=test"]});
+    assert_eq!(both["registrationDrivers"][0]["awsirsa"], tagged);
+
+    // Identities belong to their drivers, and need the gate.
+    let identities = [
+        "--auto-approved-csr-identities=user1",
+        "--auto-approved-csr-identities=user2",
+        "--auto-approved-arn-patterns=arn:aws:eks:us-west-2:123456789012:cluster/a.*",
+        "--auto-approved-arn-patterns=arn:aws:eks:us-west-2:123456789012:cluster/b.*",
+    ];
+    let said = install(&hub, &identities);
+    assert!(said.code == Some(2) && said.stderr.contains("ManagedClusterAutoApproval"), "{said:?}");
+    let gated = typed(&[&["--feature-gates=ManagedClusterAutoApproval=true"], &identities[..]].concat());
+    let all = ["DefaultClusterSet", "ResourceCleanup", "ManagedClusterAutoApproval"];
+    assert_eq!(names(&gated, "featureGates", "feature"), all);
+    let drivers = &gated["registrationDrivers"];
+    let count = |index: usize, driver: &str| drivers[index][driver]["autoApprovedIdentities"].as_array().map(Vec::len);
+    assert_eq!((count(0, "awsirsa"), count(1, "csr")), (Some(2), Some(2)), "{drivers:#}");
+    assert_eq!(drivers[0]["awsirsa"]["tags"], tagged["tags"], "{drivers:#}");
+
+    // Credentials are those of the file, and stay when nothing is said of them.
+    let config = br#"{"auths":{"registry.example":{"auth":"bWU6c2VjcmV0"}}}"#;
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(config).expect("written");
+    let given = format!("--image-pull-credential-file={}", file.path().display());
+    for flags in [&[given.as_str()][..], &[]] {
+        assert_eq!(typed(flags), gated, "{flags:?}");
+        let held = STANDARD.decode(credentials().as_str().expect("text")).expect("base64");
+        assert_eq!(held, config, "{flags:?}");
+    }
 }
 
 #[test]

@@ -98,8 +98,16 @@ fn with_both_kubeconfigs_a_cluster_is_available_and_stays_as_it_is() {
     let both = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(both.path(), format!("{}{}", cluster.ca_pem(), hub.ca_pem())).expect("written");
     let both = format!("--ca-file={}", both.path().display());
-    let said = join(&cluster, "both", &[hub_access.as_str(), &both, "--accept", "--wait"]);
+    // What is said of the cluster comes to the hub with it, below the domain of agents.
+    let annotated = ["foo=bar", "agent.open-cluster-management.io/test=value"];
+    let annotated = annotated.map(|pair| format!("--klusterlet-annotation={pair}"));
+    let flags = [hub_access.as_str(), &both, "--accept", "--wait", &annotated[0], &annotated[1]];
+    let said = join(&cluster, "both", &flags);
     is_available(&said, "both");
+    let annotations = object(hub, &["managedcluster", "both"])["metadata"]["annotations"].clone();
+    for (key, value) in [("foo", "bar"), ("test", "value")] {
+        assert_eq!(annotations[format!("agent.open-cluster-management.io/{key}")], value, "{annotations}");
+    }
     let secret = object(&cluster, &["secret", "bootstrap-hub-kubeconfig", "--namespace=open-cluster-management-agent"]);
     let kubeconfig = secret.pointer("/data/kubeconfig").and_then(Value::as_str).expect("a kubeconfig");
     let kubeconfig = String::from_utf8(STANDARD.decode(kubeconfig).expect("base64")).expect("text");
