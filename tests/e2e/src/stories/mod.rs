@@ -2,6 +2,8 @@
 //! `cargo bench --profile dev -p bench --bench stories -- WORD` those whose names contain a word.
 
 mod balanced;
+mod beside;
+mod clusteradm;
 mod engine;
 mod fallback;
 mod fleet;

@@ -4,7 +4,8 @@ use std::panic::catch_unwind;
 use std::time::Instant;
 
 use super::{
-    balanced, engine, fallback, fleet, grpc, grpc_faults, held, hub_alone, hubs, kills, modes, quiet, resting, rights,
+    balanced, beside, clusteradm, engine, fallback, fleet, grpc, grpc_faults, held, hub_alone, hubs, kills, modes,
+    quiet, resting, rights,
 };
 
 /// A story: it panics where something is not as it should be.
@@ -40,6 +41,8 @@ const ALL: &[Story] = stories![
     resting::a_webhook_that_ends_while_connections_are_old_or_closed_after_resting_costs_no_review,
     held::a_cluster_that_is_held_is_left_alone_by_the_hub_for_ten_minutes,
     kills::an_upgrade_that_is_killed_at_every_step_is_gone_on_with,
+    beside::a_hub_and_the_agent_of_another_one_go_without_a_loss_for_each_other,
+    clusteradm::what_clusteradm_has_begun_is_gone_on_with_and_the_other_way_round,
     balanced::a_hub_behind_a_load_balancer_manages_itself_over_grpc_without_a_person,
     kills::a_hub_that_is_installed_upgraded_and_uninstalled_and_killed_at_every_step_ends_as_it_should,
 ];
