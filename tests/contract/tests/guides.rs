@@ -1,13 +1,21 @@
-//! `docs/migrating.md` leaves out no command and no flag of clusteradm; it and `docs/seeds.md` name only commands, flags and
-//! tests that there are.
+//! `docs/migrating.md` leaves out no command and no flag of clusteradm; it, `docs/seeds.md` and `docs/guarantees.md` name only
+//! commands, flags and tests that there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use cli_tests::root;
+use contract_tests::sources::has_test;
 
 const MIGRATING: &str = "docs/migrating.md";
 const PROCEDURES: &str = "docs/seeds.md";
+const GUARANTEES: &str = "docs/guarantees.md";
+
+/// How many scenarios there are. Upstream: `test/e2e` of open-cluster-management-io/clusteradm.
+const SCENARIOS: usize = 22;
+/// The fewest guarantees that stand on their page.
+const MANY: usize = 50;
 
 /// The commands of clusteradm 1.3.1 and their flags. Upstream: `pkg/cmd` of open-cluster-management-io/clusteradm. Flags of
 /// its logging library stand as `--v`, `config` for the tree that is kubectl's own, and what Helm takes as Helm has it.
@@ -167,8 +175,11 @@ fn what_is_typed_instead_is_there() {
 }
 
 /// Whether there is a test of `tests/e2e` or `tests/cli`, named as the test runner names it behind its program, or
-/// a story that `cargo soak --parts stories` tells: its program is `stories`.
+/// a story that `cargo soak --parts stories` tells: its program is `stories`. Other tests stand behind their file.
 fn is_there(program: &str, name: &str) -> bool {
+    if Path::new(program).extension().is_some_and(|extension| extension == "rs") {
+        return has_test(&root().join(program), name);
+    }
     let test = |file: String, name: &str| (file, format!("#[test]\nfn {name}() {{"));
     let (file, line) = match (program, name.split_once("::")) {
         // What stands in the list is compiled.
@@ -188,6 +199,9 @@ fn a_test_that_is_not_there_is_noticed() {
     assert!(!is_there("cli", "help::help_of_every"));
     assert!(is_there("stories", "a_cluster_goes_from_two_agents_to_one_and_back"));
     assert!(!is_there("stories", "a_cluster_goes_from_two_agents_to_one"));
+    assert!(is_there("plugins/lib/core/src/leave/hub.rs", "whoever_waits_hears_what_for"));
+    assert!(!is_there("plugins/lib/core/src/leave/hub.rs", "whoever_waits_hears"));
+    assert!(!is_there("plugins/lib/core/src/leave/nowhere.rs", "whoever_waits_hears_what_for"));
 }
 
 #[test]
@@ -204,5 +218,35 @@ fn every_procedure_names_a_command_and_a_test_that_are_there() {
             assert!(is_there(program, name), "{section}: there is no test {test}");
         }
         assert!(!command.is_empty() || test.is_empty(), "{section}: {test} is of no command");
+    }
+}
+
+/// Whether a command is there, and each of the tests of a cell, of which there has to be one.
+fn are_there(what: &str, command: &str, tests: &str) {
+    typed(what, command);
+    // The first and the last mark of the cell are gone.
+    let tests: Vec<&str> = tests.split('`').step_by(2).collect();
+    assert!(!tests.concat().is_empty(), "{what}: no test");
+    for test in tests {
+        let (program, name) = test.split_once("::").unwrap_or_else(|| panic!("{what}: {test} is no test"));
+        assert!(is_there(program, name), "{what}: there is no test {test}");
+    }
+}
+
+#[test]
+fn every_scenario_and_every_guarantee_has_a_command_and_tests_that_are_there() {
+    let mut numbers = BTreeSet::new();
+    for [number, scenario, command, tests] in rows::<4>(GUARANTEES) {
+        if let Ok(number) = number.parse::<usize>() {
+            assert!(numbers.insert(number), "{number} stands there twice");
+            are_there(&scenario, &command, &tests);
+        }
+    }
+    assert!(numbers.iter().copied().eq(1..=SCENARIOS), "not the scenarios 1 to {SCENARIOS}: {numbers:?}");
+    let guarantees: Vec<[String; 3]> =
+        rows::<3>(GUARANTEES).into_iter().filter(|[guarantee, ..]| guarantee != "Guarantee").collect();
+    assert!(guarantees.len() >= MANY, "{GUARANTEES} has {} guarantees", guarantees.len());
+    for [guarantee, command, tests] in guarantees {
+        are_there(&guarantee, &command, &tests);
     }
 }

@@ -2,26 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use cli_tests::root;
+use contract_tests::sources::has_test;
 
 /// How many scenarios there are.
 const SCENARIOS: usize = 25;
-
-/// Whether a file has a test of this name.
-fn has(file: &Path, name: &str) -> bool {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    let mut is_test = false;
-    text.lines().any(|line| {
-        let line = line.trim_start();
-        let function = line.trim_start_matches("async ").strip_prefix("fn ");
-        let found =
-            is_test && function.is_some_and(|rest| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')));
-        is_test = line == "#[test]" || line.starts_with("#[tokio::test") || (is_test && line.starts_with("#["));
-        found
-    })
-}
 
 /// What is wrong with a table of scenarios.
 fn wrong(text: &str) -> Vec<String> {
@@ -38,7 +24,7 @@ fn wrong(text: &str) -> Vec<String> {
             let (file, function) = name.rsplit_once("::").unwrap_or((name, ""));
             let file =
                 file.strip_prefix("e2e::").map_or(file.to_owned(), |module| format!("tests/e2e/tests/e2e/{module}.rs"));
-            if !has(&root().join(&file), function) {
+            if !has_test(&root().join(&file), function) {
                 wrong.push(format!("{number}: {file} has no test {function:?}"));
             }
         }
@@ -63,5 +49,5 @@ fn a_scenario_without_its_test_is_noticed() {
     let less: String = text.lines().filter(|line| !line.starts_with("| 7 ")).map(|line| format!("{line}\n")).collect();
     assert!(wrong(&less).iter().any(|line| line.starts_with("not the scenarios")), "{:?}", wrong(&less));
     // A function that is no test is none.
-    assert!(!has(&root().join("tests/e2e/tests/e2e/webhook.rs"), "hub_with"));
+    assert!(!has_test(&root().join("tests/e2e/tests/e2e/webhook.rs"), "hub_with"));
 }

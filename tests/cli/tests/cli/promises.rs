@@ -21,21 +21,28 @@ fn of_two_contexts_the_one_that_is_named_is_asked_and_no_other() {
         text.starts_with("apiVersion: v1\nkind: Config\ncurrent-context: current\n") && text.contains(&named.url())
     );
     let cli = Cli::with_kubeconfig(&text);
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 22] = [
         &["install", "hub", "--dry-run=client"],
         &["install", "baseline", "--dry-run=client"],
         &["uninstall", "hub", "--dry-run"],
+        &["uninstall", "baseline", "--dry-run"],
+        &["uninstall", "policy-engine", "--dry-run"],
+        &["uninstall", "hub-addon", "a", "--dry-run"],
         &["upgrade", "hub", "--dry-run"],
+        &["upgrade", "klusterlet", "--dry-run"],
         &["token", "list"],
         &["accept", "c1"],
         &["detach", "c1", "--dry-run"],
         &["unjoin", "c1", "--dry-run"],
         &["get", "clusters"],
+        &["clusterset", "delete", "s", "--dry-run"],
+        &["placement", "delete", "p", "--dry-run"],
         &["work", "delete", "w", "--clusters=c1", "--dry-run"],
         &["addon", "enable", "a", "--clusters=c1", "--dry-run"],
         &["addon", "disable", "a", "--clusters=c1", "--dry-run"],
         &["addon", "delete", "a", "--dry-run"],
         &["addon", "config", "unset", "a", "--default", "--config=x.g", "--dry-run"],
+        &["proxy", "health"],
         &["troubleshoot"],
     ];
     for words in commands {

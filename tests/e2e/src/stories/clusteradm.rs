@@ -15,7 +15,7 @@ use crate::{Said, bundle, kubectl_ocm, run, until};
 
 /// The program, and its version.
 const PROGRAM: (&str, &str) = ("open-cluster-management.io/clusteradm/cmd/clusteradm", "v1.3.1");
-/// What it creates on every hub, and leaves there.
+/// What it publishes of a hub, which our commands leave alone.
 const PUBLISHED: &str = "ConfigMap kube-public cluster-info";
 
 /// Runs clusteradm against a cluster.
@@ -118,7 +118,7 @@ pub(super) fn what_clusteradm_has_begun_is_gone_on_with_and_the_other_way_round(
     assert_eq!(said.code, Some(0), "{said:?}");
     let printed = ours("token", hub.kubeconfig(), &["create", "--format=clusteradm"]);
     joins_by_clusteradm(hub, cluster, "m3", &printed);
-    // clusteradm has it leave: the hub's side, and what is left here, go by our commands.
+    // clusteradm has it leave, and the hub's side goes by our command.
     does(cluster, &["unjoin", "--cluster-name", "m3"]);
     until("its agent is gone", || cluster.kubectl(&["get", "namespace", "open-cluster-management-agent"]).is_err());
     ours("detach", hub.kubeconfig(), &["m3", "--yes", "--force"]);

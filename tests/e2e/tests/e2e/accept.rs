@@ -663,6 +663,11 @@ fn an_approved_request_is_never_a_dead_end() {
     assert_eq!(leaves_all(&hub, &["--all-pending", "--without-request", "--yes"]).code, 2);
     assert_eq!(hub.accept(&["a1", "--without-request"]).code, 0);
     assert!(hub.accepts("a1"));
+    // It is in, and nobody waits for a request that the hub has forgotten.
+    for words in [&["a1"][..], &["a1", "--wait", "--timeout=5s"]] {
+        let run = leaves_all(&hub, words);
+        assert_eq!((run.code, run.stdout.as_str()), (0, "managedcluster/a1 already accepted\n"), "{run:?}");
+    }
     // Another key than the one that is meant was approved: nothing that is told to type lets that one in.
     let request = hub.join("a3");
     hub.conclude(&request, "approve");
