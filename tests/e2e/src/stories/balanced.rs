@@ -1,17 +1,19 @@
 //! A hub whose gRPC server is behind a load balancer, as a cloud would give it one, manages itself over gRPC, and nobody accepts it.
 
+use std::fs;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use control_plane::{Cluster, Spec};
 use ocm_api::names::signers;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::grpc_hub::{GRPC, HUB, driver, has_file_for_grpc, install, is_available, issued, node};
-use crate::join_support::hub_access;
+use crate::join_support::{JoinCommand, hub_access};
 use crate::residue::{nothing_stays, sweep};
 use crate::roles::user_with;
 use crate::trouble_support::{AGENTS, KNOWN, TIME};
-use crate::{bundle, kubectl_ocm, object, run, until_within};
+use crate::{Said, bundle, kubectl_ocm, object, run, until_within};
 
 /// Its name on itself.
 const NAME: &str = "balanced";
@@ -31,6 +33,27 @@ fn config(hub: &Cluster) -> String {
     let secret = object(hub, &["secret", "bootstrap-hub-kubeconfig", "--namespace", AGENTS]);
     let text = STANDARD.decode(secret["data"]["config.yaml"].as_str().expect("it is there")).expect("base64");
     String::from_utf8(text).expect("text")
+}
+
+/// Joins as somebody who has a token, and address and authority of the gRPC server, as files hold them.
+fn by_token(hub: &Cluster, address: &str) -> Said {
+    let file = |name: &str, content: &str| {
+        let path = hub.dir().expect("a folder").join(name);
+        fs::write(&path, content).expect("written");
+        path.display().to_string()
+    };
+    let authorities = object(hub, &["configmap", "ca-bundle-configmap", HUB]);
+    let authority = authorities["data"]["ca-bundle.crt"].as_str().expect("the hub's own CA");
+    let JoinCommand { token, server, .. } = JoinCommand::create(hub, &[]);
+    let mut command = kubectl_ocm("join", hub.kubeconfig());
+    command.args([NAME, "--self", GRPC, "--wait=available", "--timeout=8m", "--bundle-version", bundle()]).args([
+        format!("--hub-token={token}"),
+        format!("--hub-apiserver={server}"),
+        format!("--ca-file={}", file("hub.crt", hub.ca_pem())),
+        format!("--grpc-server={address}"),
+        format!("--grpc-ca-file={}", file("grpc.crt", authority)),
+    ]);
+    run(&mut command)
 }
 
 pub(super) fn a_hub_behind_a_load_balancer_manages_itself_over_grpc_without_a_person() {
@@ -75,14 +98,20 @@ pub(super) fn a_hub_behind_a_load_balancer_manages_itself_over_grpc_without_a_pe
     until_within(TIME, "the server answers there", || format!("{:?}", tried()), || tried().code == Some(0));
     assert!(!troubles().contains(told), "{}", troubles());
 
-    let said = join(&["--wait=available", "--timeout=8m"]);
-    is_available(&hub, NAME, &said);
+    let address = format!("{}:443", node(&hub));
+    let said = by_token(&hub, &address);
+    assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!((driver(&hub), has_file_for_grpc(&hub)), (json!({"authType": "grpc"}), [true, true]));
-    let (config, address) = (config(&hub), format!("{}:443", node(&hub)));
-    assert!(config.contains(&address), "{address} is not where the agent registers");
+    assert!(config(&hub).contains(&address), "{address} is not where the agent registers");
     assert!(issued(&hub, NAME, signers::GRPC) > 0 && issued(&hub, NAME, signers::KUBE_APISERVER_CLIENT) == 0);
+    // Whoever has access to the hub finds the same there.
     let said = join(&["--wait=available"]);
-    assert!(said.code == Some(0) && said.stderr.contains("already; nothing is changed"), "{said:?}");
+    is_available(&hub, NAME, &said);
+    assert!(said.stderr.contains("already; nothing is changed"), "{said:?}");
+
+    let said = run(kubectl_ocm("get", hub.kubeconfig()).args(["klusterlet-info", "--output=json"]));
+    let told: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+    assert_eq!(told["items"][0]["registrationDrivers"], json!(["grpc"]), "{told:#}");
 
     // It leaves itself, and is a plain cluster again.
     let said = run(kubectl_ocm("unjoin", hub.kubeconfig()).args([NAME, "--yes", &access]));

@@ -599,7 +599,7 @@ fn hosted(host: &Path, guest: &Path, words: &[&str]) -> Said {
     let bundle = e2e_tests::bundle();
     let mut command = kubectl_ocm("join", host);
     command.args(["guest", "--mode=hosted", "--singleton", &managed, &hub_access(hub()), "--bundle-version", bundle]);
-    run(command.args(words))
+    run(command.arg("--resource-qos-class=BestEffort").args(words))
 }
 
 /// The token with which the operator on `host` manages the hosted cluster.
@@ -659,6 +659,9 @@ fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let said = hosted(&hosting, &managing, &["--accept", "--wait", "--timeout=3m"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stdout.contains("managedcluster.cluster.open-cluster-management.io/guest available"), "{said:?}");
+    let klusterlet = object(&host, &["klusterlet", "klusterlet-hosted-guest"])["spec"].clone();
+    let (mode, class) = (&klusterlet["deployOption"]["mode"], &klusterlet["resourceRequirement"]["type"]);
+    assert_eq!((mode, class), (&json!("SingletonHosted"), &json!("BestEffort")), "{klusterlet:#}");
     // Both clusters have a namespace of that name.
     for place in ["managed cluster", "hosting cluster"] {
         let created = format!("namespace/klusterlet-hosted-guest created ({place}, ");
