@@ -1071,6 +1071,27 @@ fn a_grpc_server_needs_a_name_that_its_certificate_is_made_for() {
 }
 
 #[test]
+fn a_grpc_server_that_waits_for_its_load_balancer_is_told_as_that() {
+    let mut snapshot = healthy();
+    let hub = "open-cluster-management-hub";
+    offers_grpc(&mut snapshot, 0, hub);
+    let at = |addresses: &[&str]| {
+        let service = json!({"namespace": hub, "name": "cluster-manager-grpc-server", "type": "LoadBalancer",
+            "addresses": addresses});
+        Observed::Read(Some(parse(service)))
+    };
+    on_hub(&mut snapshot).grpc_service = at(&[]);
+    // Its pods wait for a certificate, which waits for the address.
+    for health in [Health::not_yet("1 pod waits"), Health::stuck("1 pod waits")] {
+        read(&mut on_hub(&mut snapshot).deployments).last_mut().expect("it is there").health = health;
+        assert_eq!(ids(&judge(&snapshot, &[])), [1112]);
+    }
+    // With an address it is a Deployment like others.
+    on_hub(&mut snapshot).grpc_service = at(&["192.0.2.1"]);
+    assert_eq!(ids(&judge(&snapshot, &[])), [1106]);
+}
+
+#[test]
 fn a_hub_that_has_accepted_a_cluster_ahead_does_not_wait_for_its_agent() {
     let mut ahead = healthy();
     ahead.managed = None;

@@ -7,6 +7,7 @@ use ocm_core::install::mode::namespace_of;
 use ocm_core::join::lease::LASTS;
 
 use super::next::{RESTART, hub_operator};
+use super::serving::waits_for_balancer;
 use super::subject::of_manager;
 use super::workload::unwell;
 use super::{Category, Check, Input, Page, Rule};
@@ -351,7 +352,13 @@ fn hub_components_run(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         let mut prefixes = prefixes.filter_map(|prefix| workload.name.strip_prefix(prefix));
         managers(hub).is_empty() || prefixes.any(|rest| rest.starts_with('-'))
     };
-    let own = deployments.iter().filter(own);
+    // A gRPC server that waits for its load balancer has a check of its own, and is not what holds it up.
+    let waits = |workload: &Workload| {
+        let mut services = managers(hub).iter().filter_map(|manager| waits_for_balancer(hub, manager));
+        let is_its = |name: &str, namespace: &str| name == workload.name && namespace == workload.namespace;
+        workload.replicas > 0 && services.any(|service| is_its(&service.name, &service.namespace))
+    };
+    let own = deployments.iter().filter(own).filter(|&workload| !waits(workload));
     let home = own_manager(managers(hub)).map(namespace_of);
     let not_well = own.filter_map(|workload| {
         let finding = unwell(Side::Hub, workload)?;

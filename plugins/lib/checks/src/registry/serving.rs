@@ -155,24 +155,35 @@ fn not_exposed(hub: &HubSide, manager: &ClusterManager) -> Option<Finding> {
         return Some(about(finding));
     }
     // That of another hub tells nothing of this one.
-    let read = hub.grpc_service.read().filter(|_| is_balanced)?;
-    let Some(service) = read else {
+    if hub.grpc_service.read().filter(|_| is_balanced)?.is_none() {
         let managers = hub.managers.read().map(Vec::as_slice).unwrap_or_default();
         let finding =
             Finding::error("the Service of the hub's gRPC server, which is to have a load balancer, is missing")
                 .seen(format!("there is no Service {server} in namespace {own}, and no certificate is made without it"))
                 .because("somebody has deleted it, or the operator has not made it yet");
         return is_own_manager(managers, manager).then(|| about(finding));
-    };
-    let is_its = service.name == server && service.namespace == own;
-    let ServiceFacts { namespace, name: service, addresses, .. } = Some(service).filter(|_| is_its)?;
-    addresses.is_empty().then(|| {
+    }
+    let ServiceFacts { namespace, name: service, .. } = waits_for_balancer(hub, manager)?;
+    Some(
         Finding::error("the hub's gRPC server waits for its load balancer")
             .on(Side::Hub, "Service", Some(namespace), service)
             .seen("the Service has no address, and the certificate of the server is not made before it has one")
             .because("the cluster provides no load balancers, or has not provided this one yet")
-            .run(Side::Hub, "kubectl describe service/{} -n {}", &[service, namespace])
-    })
+            .run(Side::Hub, "kubectl describe service/{} -n {}", &[service, namespace]),
+    )
+}
+
+/// The Service of a ClusterManager's gRPC server, where it waits for the address of its load balancer. Before that there is no
+/// certificate, without which the pods of the server, whose Deployment has the same name, do not start.
+pub(super) fn waits_for_balancer<'h>(hub: &'h HubSide, manager: &ClusterManager) -> Option<&'h ServiceFacts> {
+    let exposures = manager.spec.server_configuration.iter().flat_map(|server| &server.endpoints_exposure);
+    let mut endpoints =
+        exposures.filter(|one| one.protocol == EndpointProtocol::Grpc).filter_map(|one| one.grpc.as_ref());
+    let is_balanced = has_grpc(&manager) && endpoints.any(|endpoint| endpoint.type_ == EndpointType::LoadBalancer);
+    let service = hub.grpc_service.read().filter(|_| is_balanced)?.as_ref()?;
+    let name = manager.metadata.name.as_deref().unwrap_or_default();
+    let is_its = service.name == format!("{name}-grpc-server") && service.namespace == namespace_of(manager);
+    (is_its && service.addresses.is_empty()).then_some(service)
 }
 
 fn webhooks_decide(_: &Facts<'_>, hub: &HubSide) -> Outcome {
