@@ -217,6 +217,16 @@ fn tokens_register_into_the_default_set_and_into_those_that_they_were_made_for()
         let reached = ["default", "prod", "test"].map(|set| registers(token, set));
         assert_eq!(reached, [default, prod, test], "{token:.6}");
     }
+    // Of ConfigMaps it reads those that tell where the hub is and who vouches for it, and no others.
+    let agent = "--as=system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
+    let reads = |namespace: &str, name: &str| {
+        let (namespace, name) = (format!("--namespace={namespace}"), format!("configmaps/{name}"));
+        hub.kubectl(&["auth", "can-i", "get", &name, &namespace, agent]).is_ok()
+    };
+    let told = ["cluster-info", "kube-root-ca.crt"].map(|name| reads("kube-public", name));
+    let others = [("kube-system", "extension-apiserver-authentication"), ("default", "mine")];
+    assert_eq!((told, others.map(|(namespace, name)| reads(namespace, name))), ([true; 2], [false; 2]));
+
     // A role of that name that grants more is nobody's to hand out.
     let role = "open-cluster-management:bootstrap:clusterset:prod";
     let more = r#"[{"op": "remove", "path": "/rules/0/resourceNames"}]"#;

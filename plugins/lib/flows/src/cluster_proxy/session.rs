@@ -1,6 +1,7 @@
 //! The way of a client such as kubectl to one managed cluster, for as long as it runs.
 
 use std::convert::Infallible;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -61,7 +62,7 @@ pub async fn session(
         failure.context(format!("cluster {cluster:?} is not reached through the proxy servers")).hint(Remedy::SeeProxy)
     })?);
     let cannot = |error: std::io::Error| Failure::other("cannot listen on a port of this machine").because(error);
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(cannot)?;
+    let listener = listen().await.map_err(cannot)?;
     let port = listener.local_addr().map_err(cannot)?.port();
     let kubeconfig = kubeconfig(cluster, port, &STANDARD.encode(ca), &token).to_string();
     Ok(Session {
@@ -71,6 +72,11 @@ pub async fn session(
         listener,
         tunnel: Arc::new(tunnel),
     })
+}
+
+/// Listens at a port that is free, for this machine alone: whoever connects there is let in as the account.
+async fn listen() -> std::io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await
 }
 
 async fn account_of(hub: &Cluster, cluster: &str, sa: Option<&str>) -> Result<Account, Failure> {
@@ -119,4 +125,17 @@ async fn pass_on(mut client: TcpStream, tunnel: &Tunnel, cluster: &str) -> Resul
     // How it ends is for the two sides to tell.
     let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_client_has_a_port_of_its_own_that_only_this_machine_reaches() {
+        let (one, other) = (listen().await.unwrap(), listen().await.unwrap());
+        let (one, other) = (one.local_addr().unwrap(), other.local_addr().unwrap());
+        assert!(one.ip().is_loopback() && other.ip().is_loopback());
+        assert_ne!(one.port(), other.port());
+    }
 }
