@@ -70,8 +70,8 @@ pub(super) fn a_hub_behind_a_load_balancer_manages_itself_over_grpc_without_a_pe
     let said = install(&installer, &flags);
     assert_eq!(said.code, Some(0), "{said:?}");
     let manager = object(&hub, &["clustermanager", "cluster-manager"])["spec"].clone();
-    let exposure = &manager["serverConfiguration"]["endpointsExposure"][0];
-    assert_eq!(*exposure, json!({"protocol": "grpc", "grpc": {"type": "loadBalancer"}}), "{manager:#}");
+    let exposure = &manager["serverConfiguration"]["endpointsExposure"][0]["grpc"];
+    assert_eq!(*exposure, json!({"type": "loadBalancer"}), "{manager:#}");
     let type_ = ["get", "service", SERVICE, HUB, "--output=jsonpath={.spec.type}"];
     let is_balanced = || hub.kubectl(&type_).is_ok_and(|found| found.trim() == "LoadBalancer");
     until_within(TIME, "the operator has made the Service", String::new, is_balanced);
