@@ -17,6 +17,7 @@ pub mod baseline;
 pub mod bootstrap;
 pub mod certificate;
 mod changed;
+pub mod cipher;
 pub mod cluster_name;
 pub mod cluster_proxy;
 pub mod cluster_sets;

@@ -1,4 +1,4 @@
-//! Handshakes: what a server presents, which versions of TLS it accepts, and whom its verifier trusts.
+//! Handshakes: what a server presents, which versions and cipher suites of TLS it accepts, and whom its verifier trusts.
 
 use ocm_checks::snapshot::Trouble;
 use ocm_checks::tls::{Handshake, Inventory, Place, Purpose, Relation, Trust, Unseen};
@@ -75,14 +75,15 @@ async fn look(dialled: &Dialled<'_>, known: Relation) -> Result<Relation, Unseen
         let trouble = Trouble::of(&error.failure(endpoint), None);
         Unseen { what: endpoint.to_string(), cluster: None, trouble }
     })?;
-    let (accepted, older_cipher) = accepted(endpoint, way, proxy_authorities, presented.version).await;
+    let (accepted, suites) = accepted(endpoint, way, proxy_authorities, presented.version).await;
     let handshake = Handshake {
         address: endpoint.to_string(),
         proxy: presented.proxy.clone(),
         version: presented.version,
         cipher: presented.cipher.clone(),
-        older_cipher,
+        older_cipher: suites.first().filter(|_| presented.version != Some(Version::Tls12)).cloned(),
         accepted,
+        suites,
     };
     let trust = if insecure { Trust::Nobody } else { trust(&presented, authorities) };
     Ok(Relation {
@@ -95,25 +96,21 @@ async fn look(dialled: &Dialled<'_>, known: Relation) -> Result<Relation, Unseen
     })
 }
 
-/// The versions of TLS that a server accepts, that of the first handshake, and the older ones if it does; and the cipher suite
-/// that TLS 1.2 came to, if the first handshake agreed on a newer version.
+/// The versions of TLS that a server accepts, that of the first handshake, and the older ones if it does; and the cipher suites of
+/// TLS 1.2 that it accepts.
 async fn accepted(
     endpoint: &Endpoint,
     way: &Way,
     authorities: &[Vec<u8>],
     agreed: Option<Version>,
-) -> (Vec<Version>, Option<String>) {
+) -> (Vec<Version>, Vec<String>) {
     let old = async |version| ocm_net::accepts(endpoint, way, version, authorities, HANDSHAKE).await.unwrap_or(false);
-    let tls12 = async {
-        match agreed {
-            Some(Version::Tls13) => present_by(endpoint, way, &[Version::Tls12], authorities, HANDSHAKE).await.ok(),
-            _ => None,
-        }
-    };
-    let (tls10, tls11, tls12) = futures::join!(old(Version::Tls10), old(Version::Tls11), tls12);
-    let older = [(Version::Tls10, tls10), (Version::Tls11, tls11), (Version::Tls12, tls12.is_some())];
+    let suites = ocm_net::suites(endpoint, way, authorities, HANDSHAKE);
+    let (tls10, tls11, suites) = futures::join!(old(Version::Tls10), old(Version::Tls11), suites);
+    let tls12 = !suites.is_empty() && agreed != Some(Version::Tls12);
+    let older = [(Version::Tls10, tls10), (Version::Tls11, tls11), (Version::Tls12, tls12)];
     let older = older.into_iter().filter_map(|(version, accepts)| accepts.then_some(version));
-    (older.chain(agreed).collect(), tls12.and_then(|presented| presented.cipher))
+    (older.chain(agreed).collect(), suites.into_iter().map(str::to_owned).collect())
 }
 
 /// Whom the verifier trusts. Name and time are judged with the rest, so of the system's answer only the issuer counts.
