@@ -93,10 +93,14 @@ pub(crate) struct TlsCheckArgs {
 pub(crate) enum ProfileArg {
     /// TLS 1.3 only
     Modern,
-    /// TLS 1.2 and newer
-    #[default]
+    /// TLS 1.2 and newer, with cipher suites that exchange new keys and authenticate what they encrypt
     Intermediate,
-    /// What the hub's ConfigMap ocm-tls-profile says, of every server; without one, TLS 1.2 and newer
+    /// TLS 1.0 and newer, with the cipher suites of old clients
+    Old,
+    /// TLS 1.2 and newer, with the cipher suites that servers of Kubernetes have by default
+    #[default]
+    Kubernetes,
+    /// What the hub's ConfigMap ocm-tls-profile says, of every server; otherwise as kubernetes
     Ocm,
 }
 
@@ -105,6 +109,8 @@ impl From<ProfileArg> for Profile {
         match arg {
             ProfileArg::Modern => Self::Modern,
             ProfileArg::Intermediate => Self::Intermediate,
+            ProfileArg::Old => Self::Old,
+            ProfileArg::Kubernetes => Self::Kubernetes,
             ProfileArg::Ocm => Self::Ocm,
         }
     }

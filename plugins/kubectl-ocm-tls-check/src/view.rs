@@ -214,7 +214,7 @@ fn left(expiry: &Expiry, now: Timestamp) -> String {
 
 /// What servers agreed on.
 fn handshakes(ui: &Ui, inventory: &Inventory) {
-    let mut table = Table::new(&["ADDRESS", "PROXY", "VERSION", "ACCEPTS", "CIPHER"]);
+    let mut table = Table::new(&["ADDRESS", "PROXY", "VERSION", "ACCEPTS", "CIPHER", "CIPHERS OF TLS 1.2"]);
     let mut seen = BTreeSet::new();
     for handshake in inventory.relations.iter().filter_map(|relation| relation.handshake.as_ref()) {
         let text = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
@@ -225,6 +225,7 @@ fn handshakes(ui: &Ui, inventory: &Inventory) {
             text(handshake.version.map(|version| version.to_string())),
             accepted.join(","),
             text(handshake.cipher.clone()),
+            text(Some(handshake.suites.join(",")).filter(|suites| !suites.is_empty())),
         ];
         if seen.insert(cells.clone()) {
             table.row(&cells);

@@ -1,8 +1,10 @@
 //! `kubectl ocm tls-check` of what needs no real cluster: servers, also through proxies, files, stdin and kubeconfigs, and the
 //! hubs of several ClusterManagers.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -63,6 +65,92 @@ fn a_server_is_verified_with_the_authority_that_is_named() {
     assert_eq!(strict.exit, 3, "{strict}");
 }
 
+/// The first record that somebody sends.
+fn record(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut record = vec![0; 5];
+    stream.read_exact(&mut record)?;
+    let length = usize::from(u16::from_be_bytes([record[3], record[4]]));
+    record.resize(5 + length, 0);
+    stream.read_exact(&mut record[5..])?;
+    Ok(record)
+}
+
+/// The address of a server that is another one, but chooses by TLS 1.2 the first one of these cipher suites that it is offered.
+fn choosing(behind: &Proxy, own: &'static [u16]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let (address, behind) = (listener.local_addr().expect("it has one").to_string(), behind.address());
+    let serve = move |mut client: TcpStream| -> std::io::Result<()> {
+        let hello = record(&mut client)?;
+        // Whoever speaks TLS 1.3 too sends a session, which stands before the list.
+        if hello[9..11] == [3, 3] && hello[43] == 0 {
+            let list = &hello[46..46 + usize::from(u16::from_be_bytes([hello[44], hello[45]]))];
+            let offered: Vec<u16> = list.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+            return match own.iter().find(|suite| offered.contains(suite)) {
+                Some(suite) => {
+                    let random = [7; 32];
+                    let message = [&[2, 0, 0, 38, 3, 3][..], &random, &[0], &suite.to_be_bytes(), &[0]].concat();
+                    client.write_all(&[&[22, 3, 3, 0, 42][..], &message].concat())
+                }
+                None => client.write_all(&[21, 3, 3, 0, 2, 2, 40]),
+            };
+        }
+        let mut server = TcpStream::connect(&behind)?;
+        server.write_all(&hello)?;
+        let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
+        std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+        std::io::copy(&mut server, &mut client).map(drop)
+    };
+    let serve = Arc::new(serve);
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let serve = serve.clone();
+            // A client that goes away in the middle is none of the server's business.
+            std::thread::spawn(move || serve(client).ok());
+        }
+    });
+    address
+}
+
+#[test]
+fn every_cipher_suite_that_a_server_accepts_is_judged_by_the_profile() {
+    const STRONG: &str = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+    const CBC: &str = "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA";
+    const BROKEN: &str = "TLS_RSA_WITH_3DES_EDE_CBC_SHA";
+    let behind = server();
+    let cli = Cli::new();
+    let ca = format!("--ca-file={}", cli.write("own.pem", behind.authority()).display());
+    let check = |address: &str, profile: &str| {
+        let profile = format!("--profile={profile}");
+        let run = cli.run(["tls-check", address, &ca, &profile, "--output=json", "--fail-on=warning"]);
+        let seen = document(&run);
+        let told = seen["findings"][0]["summary"].as_str().unwrap_or_default().to_owned();
+        (run.exit, ids(&seen).into_iter().map(str::to_owned).collect::<Vec<_>>(), told, seen)
+    };
+    let strict = choosing(&behind, &[0xc02b]);
+    for profile in ["intermediate", "kubernetes", "old", "ocm"] {
+        let (exit, found, _, seen) = check(&strict, profile);
+        assert_eq!((exit, found.len()), (0, 0), "{profile}: {seen:#}");
+        assert_eq!(seen["inventory"]["relations"][0]["handshake"]["suites"], json!([STRONG]));
+    }
+    // It prefers what is broken, and has the others all the same.
+    let lenient = choosing(&behind, &[0x000a, 0xc009, 0xc02b]);
+    for (profile, foreign) in
+        [("intermediate", vec![BROKEN, CBC]), ("kubernetes", vec![BROKEN]), ("old", vec![]), ("ocm", vec![BROKEN])]
+    {
+        let (exit, found, told, seen) = check(&lenient, profile);
+        assert_eq!(seen["inventory"]["relations"][0]["handshake"]["suites"], json!([BROKEN, CBC, STRONG]));
+        let expected = if foreign.is_empty() { (0, vec![]) } else { (3, vec!["OCM4033".to_owned()]) };
+        assert_eq!((exit, found), expected, "{profile}: {seen:#}");
+        assert!(told.contains(&foreign.join(", ")) && !told.contains(STRONG), "{profile}: {told}");
+    }
+    let wide = cli.run(["tls-check", &lenient, &ca, "--output=wide"]);
+    assert!(wide.stdout.contains("CIPHERS OF TLS 1.2") && wide.stdout.contains(BROKEN), "{wide}");
+    assert_eq!(wide.exit, 0, "a warning: {wide}");
+    // Where TLS 1.2 is not allowed, that alone is told of.
+    let (_, found, ..) = check(&lenient, "modern");
+    assert_eq!(found, ["OCM4030"]);
+}
+
 #[test]
 fn nobody_vouches_for_a_stranger() {
     let run = Cli::new().run(["tls-check", &server().address(), "--output=json"]);
@@ -71,7 +159,7 @@ fn nobody_vouches_for_a_stranger() {
 
 #[test]
 fn a_server_that_is_not_there_is_told_apart_from_a_wrong_one() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it has one");
+    let nobody = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it has one");
     let run = Cli::new().run(["tls-check", &nobody.to_string()]);
     assert_eq!(run.exit, 4, "{run}");
     assert!(run.stderr.contains("was not looked at") && run.stderr.contains("connection refused"), "{run}");
@@ -99,8 +187,8 @@ fn the_servers_of_a_kubeconfig_are_reached_through_its_proxies() {
         assert_eq!((run.exit, ids(&seen)), (0, vec![]), "{kind:?}: {run}");
         let handshake = &seen["inventory"]["relations"][0]["handshake"];
         assert_eq!(handshake["proxy"], proxy.address(), "{run}");
-        // One for what it presents, and one for each older version.
-        assert_eq!(proxy.passed(), vec![address; 4], "{kind:?}");
+        // One for what it presents, one for TLS 1.0 and 1.1 each, and those for the cipher suites of TLS 1.2: three, and no more.
+        assert_eq!(proxy.passed(), vec![address; 7], "{kind:?}");
         assert!(!run.to_string().contains("s3cr"), "a password is shown: {run}");
     }
 }
@@ -138,7 +226,7 @@ fn pipelines_and_issues_get_the_same_findings() {
     let (server, other) = (server(), server());
     let cli = Cli::new();
     let foreign = format!("--ca-file={}", cli.write("other.pem", other.authority()).display());
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it has one");
+    let nobody = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it has one");
     let nobody = nobody.to_string();
     let address = server.address();
     let check = |words: &[&str]| cli.run(["tls-check", &address, &nobody, &foreign].iter().chain(words));
@@ -282,7 +370,7 @@ fn a_list_of_authorities_is_judged_one_by_one() {
 
 #[test]
 fn a_server_that_says_nothing_ends_in_time_and_many_are_asked_at_once() {
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = silent.local_addr().expect("it has one");
     let clusters: String =
         (0..8).map(|n| format!("- name: c{n}\n  cluster: {{server: 'https://{address}'}}\n")).collect();

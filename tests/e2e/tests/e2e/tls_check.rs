@@ -488,6 +488,30 @@ fn faults_of_a_hub_are_found_and_gone_when_they_are_undone() {
     let (said, document) = check(hub.kubeconfig(), &["--profile=ocm", "--fail-on=warning"]);
     assert_eq!((said.code, ids(&document)), (Some(3), vec!["OCM4030"]), "{said:?}");
     kubectl(hub, &[&["delete"], profile.as_slice()].concat());
+    // Cipher suites that no server starts with, or that are for certificates of another kind, and those that the API server has besides.
+    let (rsa, ecdsa) = ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
+    for (suites, profile_is, found) in [
+        ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "kubernetes", vec!["OCM4031"]),
+        (ecdsa, "kubernetes", vec!["OCM4031"]),
+        (rsa, "kubernetes", vec![]),
+        (rsa, "ocm", vec!["OCM4033"]),
+    ] {
+        let literal = format!("--from-literal=cipherSuites={suites}");
+        kubectl(hub, &[&["create"], profile.as_slice(), &[&literal]].concat());
+        let profile_is = format!("--profile={profile_is}");
+        let (said, document) = check(hub.kubeconfig(), &[&profile_is, "--fail-on=warning"]);
+        assert_eq!(ids(&document), found, "{suites} {profile_is}: {said:?}");
+        kubectl(hub, &[&["delete"], profile.as_slice()].concat());
+    }
+    // What a server written in Go has by default is more than Mozilla's intermediate profile, and what that names is all there.
+    let (said, document) = check(hub.kubeconfig(), &["--profile=intermediate", "--fail-on=warning"]);
+    assert_eq!((said.code, ids(&document)), (Some(3), vec!["OCM4033"]), "{said:?}");
+    let relations = document["inventory"]["relations"].as_array().into_iter().flatten();
+    let mut suites = relations.filter_map(|relation| relation["handshake"]["suites"].as_array());
+    let has = |suites: &Vec<Value>, end: &str| {
+        suites.iter().any(|suite| suite.as_str().is_some_and(|suite| suite.ends_with(end)))
+    };
+    assert!(suites.any(|suites| has(suites, "_AES_128_GCM_SHA256") && has(suites, "_AES_128_CBC_SHA")), "{said:?}");
     scaled(hub, OPERATOR, "cluster-manager", 1);
 }
 

@@ -463,9 +463,11 @@ pub(super) const CHECKS: &[Check] = &[
         rule: Rule::Certificates,
         page: Page {
             means: "The ConfigMap `ocm-tls-profile` has a version or a cipher suite that there is not, that is \
-                    broken, or that counts for nothing. Servers of Open Cluster Management do not start with names \
-                    that they do not know.",
-            happens: "Names are those of OpenSSL instead of IANA's, or a word was mistyped.",
+                    broken, or that counts for nothing; or lacks one that servers need. Servers of Open Cluster \
+                    Management do not start with names that they do not know, nor without a cipher suite that HTTP/2 \
+                    asks for; with none that is for the kind of their certificate they accept TLS 1.3 alone.",
+            happens: "Names are those of OpenSSL instead of IANA's, or a word was mistyped, or a list was made for \
+                      certificates of another kind.",
             mend: "Correct the ConfigMap. The hub's operator restarts itself when it changes.",
             mended: "`kubectl ocm tls-check` has no such finding.",
         },
@@ -490,19 +492,25 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: CIPHERS,
         slug: "tls-ciphers",
-        title: "servers agree on the cipher suites of the profile alone",
+        title: "servers accept the cipher suites of the profile alone",
         category: Category::Tls,
         severity: Severity::Warning,
         inputs: &[],
         after: &[],
         rule: Rule::Certificates,
         page: Page {
-            means: "By TLS 1.2 the server agreed on a cipher suite that `cipherSuites` of the ConfigMap `ocm-tls-profile` does not \
-                    name. The suites of TLS 1.3 cannot be chosen, and are not looked at.",
-            happens: "The server has no setting for it, or was not restarted since the profile was changed; with `--profile ocm` \
-                      servers are asked, too, that are none of Open Cluster Management.",
-            mend: "Restart the Deployment of the server; for API servers, `--tls-cipher-suites`.",
-            mended: "`kubectl ocm tls-check --profile ocm` has no such finding.",
+            means: "By TLS 1.2 the server accepts cipher suites that the profile does not have, or that `cipherSuites` of the \
+                    ConfigMap `ocm-tls-profile` does not name, where that is for the server. It was asked for each. A client that \
+                    has no better one agrees on it: without a key exchange of its own (`TLS_RSA_WITH_…`) everything that was \
+                    recorded can be read by whoever gets the server's key one day; RC4, DES, 3DES, `NULL` and `EXPORT` are broken. \
+                    The suites of TLS 1.3 are the same in every profile, and are not looked at.",
+            happens: "The server has no setting for it, or was not restarted since the profile was changed; a load balancer or a \
+                      proxy serves old clients, too; `--profile intermediate` is stricter than what servers written in Go have by \
+                      default; with `--profile ocm` servers are asked, too, that are none of Open Cluster Management.",
+            mend: "Set the cipher suites of the server: `cipherSuites` in the ConfigMap `ocm-tls-profile` of the operator's \
+                   namespace for those of Open Cluster Management, `--tls-cipher-suites` for API servers, the policy of a load \
+                   balancer. Then restart it.",
+            mended: "`kubectl ocm tls-check` with the same `--profile` has no such finding.",
         },
     },
 ];

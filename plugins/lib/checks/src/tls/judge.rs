@@ -16,7 +16,7 @@ use crate::snapshot::Side;
 use crate::text::{head, list};
 
 /// What is wrong with a relation at a time, of which its verifier's clock may differ.
-pub(super) fn relation(relation: &Relation, now: Timestamp, demands: &Demands) -> Vec<Finding> {
+pub(super) fn relation(relation: &Relation, now: Timestamp, demands: &Demands<'_>) -> Vec<Finding> {
     let at = now.checked_add(SignedDuration::from_secs(relation.clock_ahead_seconds)).unwrap_or(now);
     let own = relation.chain.first().and_then(|der| Certificate::read(&der.0));
     let mut found = match relation.trust {
@@ -347,20 +347,25 @@ fn version(relation: &Relation, minimum: Version) -> Option<Finding> {
     Some(next(relation, finding(checks::VERSION, relation, found)))
 }
 
-/// Whether a server agreed on a cipher suite of TLS 1.2 that is not among those which it is to have.
-fn cipher(relation: &Relation, demands: &Demands) -> Option<Finding> {
-    let handshake = relation.handshake.as_ref()?;
+/// Whether a server accepts cipher suites of TLS 1.2 that are not among those which it is to have. Where TLS 1.2 is not allowed at
+/// all, that is told of.
+fn cipher(relation: &Relation, demands: &Demands<'_>) -> Option<Finding> {
+    let handshake = relation.handshake.as_ref().filter(|_| demands.minimum <= Version::Tls12)?;
     let agreed = match handshake.version {
         Some(Version::Tls12) => handshake.cipher.as_ref(),
         _ => handshake.older_cipher.as_ref(),
     };
-    let agreed = agreed.filter(|_| demands.minimum <= Version::Tls12)?;
-    if demands.allows(agreed) {
+    let mut accepted: Vec<&String> = handshake.suites.iter().collect();
+    // It is one of them, unless not all of them could be found.
+    accepted.extend(agreed.filter(|agreed| !handshake.suites.contains(agreed)));
+    let foreign: Vec<String> = accepted.into_iter().filter(|suite| !demands.allows(suite)).cloned().collect();
+    if foreign.is_empty() {
         return None;
     }
-    let words = format!("{} agrees on {agreed}, which the profile does not name", relation.presenter);
-    let suites = list(demands.suites.iter().map(|suite| name(suite)));
-    let found = Finding::warning(words).seen(format!("TLS 1.2 at {}; the profile has {suites}", handshake.address));
+    let words = format!("{} accepts {}, which {} does not allow", relation.presenter, some(&foreign), demands.source());
+    let allowed: Vec<String> = demands.allowed().into_iter().map(str::to_owned).collect();
+    let found =
+        Finding::warning(words).seen(format!("TLS 1.2 at {}; allowed are {}", handshake.address, some(&allowed)));
     Some(next(relation, finding(checks::CIPHERS, relation, found)))
 }
 

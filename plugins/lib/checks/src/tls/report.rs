@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;
+use ocm_core::certificate::Certificate;
 use ocm_core::duration::human;
+use ocm_core::key::Key;
 use ocm_core::kubeconfig::{HubAddress, Likeness};
 use serde::Serialize;
 
@@ -46,8 +48,8 @@ pub fn judge(inventory: &Inventory, profile: Profile, within: Option<Within>, su
         let relation = with_trust.as_ref().unwrap_or(relation);
         // The hub's settings are not for API servers, and not for what was named on the command line, unless somebody asks for it.
         let demands = match relation.purpose.follows_settings() || profile == Profile::Ocm {
-            true => Demands { minimum: own.max(profile.minimum()), suites: suites.clone() },
-            false => Demands { minimum: profile.minimum(), suites: Vec::new() },
+            true => Demands { minimum: own.max(profile.minimum()), profile, suites: &suites },
+            false => Demands { minimum: profile.minimum(), profile, suites: &[] },
         };
         findings.extend(relations::relation(relation, now, &demands));
     }
@@ -59,7 +61,7 @@ pub fn judge(inventory: &Inventory, profile: Profile, within: Option<Within>, su
         relations::token(token, if is_for_hub { at_hub } else { now })
     }));
     findings.extend(copies::judge(&inventory.copies, &inventory.relations, now));
-    findings.extend(inventory.settings.iter().flat_map(settings));
+    findings.extend(inventory.settings.iter().flat_map(|setting| settings(setting, &inventory.relations)));
     let expiries = expiries(inventory);
     if let Some(within) = within {
         let soon = expiries.iter().filter(|expiry| expiry.in_use && expiry.is_within(within, now));
@@ -119,11 +121,13 @@ fn is_elsewhere(inventory: &Inventory, relation: &Relation, clients: &Clients) -
         })
 }
 
-/// What is wrong with the settings of TLS servers.
-fn settings(setting: &Setting) -> Vec<Finding> {
-    let mut found: Vec<Finding> = setting
-        .settings
-        .mistakes()
+/// What is wrong with the settings of TLS servers, which present the certificates of `relations`.
+fn settings(setting: &Setting, relations: &[Relation]) -> Vec<Finding> {
+    let mut mistakes = setting.settings.mistakes();
+    if mistakes.is_empty() && setting.is_read {
+        mistakes.extend(unfit(setting, relations));
+    }
+    let mut found: Vec<Finding> = mistakes
         .into_iter()
         .map(|mistake| {
             let words = format!("{} cannot be followed: {mistake}", setting.place);
@@ -139,6 +143,23 @@ fn settings(setting: &Setting) -> Vec<Finding> {
         found.push(Finding { id: checks::SETTINGS_PLACE, ..words });
     }
     found
+}
+
+/// Why no client of TLS 1.2 gets to a server that follows these settings: none of the cipher suites is for its certificate.
+fn unfit(setting: &Setting, relations: &[Relation]) -> Option<String> {
+    let servers = relations.iter().filter(|relation| relation.purpose.follows_settings());
+    let mut servers = servers.filter_map(|relation| Some((relation, Certificate::read(&relation.chain.first()?.0)?)));
+    servers.find_map(|(relation, own)| {
+        let (kind, is_rsa) = match own.key {
+            Key::Rsa(_) => ("RSA", true),
+            Key::P256 | Key::P384 | Key::P521 => ("ECDSA", false),
+            Key::Ed25519 | Key::Other(_) => return None,
+        };
+        (!setting.settings.fits(is_rsa)).then(|| {
+            let presenter = &relation.presenter;
+            format!("none of its cipherSuites is for the {kind} certificate of {presenter}, so no client of TLS 1.2 gets there")
+        })
+    })
 }
 
 impl Finding {

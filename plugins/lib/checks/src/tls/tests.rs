@@ -187,6 +187,7 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
         cipher: None,
         older_cipher: None,
         accepted: vec![version, Version::Tls13],
+        suites: vec![],
     };
     relations(Relation { handshake: Some(handshake(Version::Tls12)), ..right(&ca) }, &[]);
     relations(Relation { handshake: Some(handshake(Version::Tls11)), ..right(&ca) }, &[(4030, WARNING)]);
@@ -240,7 +241,7 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
     table.push((setting(true, "1.3"), vec![(4031, WARNING)]));
     table.push((setting(false, "VersionTLS13"), vec![(4032, WARNING)]));
 
-    let named = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
+    let named = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
     let agreed = |purpose: Purpose, cipher: &str| {
         let handshake = Handshake { older_cipher: Some(cipher.to_owned()), ..handshake(Version::Tls12) };
         let settings = TlsSettings { min_tls_version: None, cipher_suites: Some(named.to_owned()) };
@@ -249,9 +250,15 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
         Inventory { settings: vec![Setting { place, is_read: true, settings }], ..of(vec![relation]) }
     };
     table.push((agreed(Purpose::Grpc, named), vec![]));
-    table.push((agreed(Purpose::Grpc, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"), vec![(4033, WARNING)]));
+    table.push((agreed(Purpose::Grpc, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"), vec![(4033, WARNING)]));
     // The settings are not for API servers.
-    table.push((agreed(Purpose::HubApi, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"), vec![]));
+    table.push((agreed(Purpose::HubApi, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"), vec![]));
+    let accepting = |suites: &[&str]| {
+        let suites = suites.iter().map(|suite| (*suite).to_owned()).collect();
+        of(vec![Relation { handshake: Some(Handshake { suites, ..handshake(Version::Tls12) }), ..right(&ca) }])
+    };
+    table.push((accepting(&[named, "TLS_DHE_RSA_WITH_AES_256_GCM_SHA384"]), vec![]));
+    table.push((accepting(&[named, "TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_RSA_WITH_NULL_SHA"]), vec![(4033, WARNING)]));
 
     table.push((with_token(token(Some("2027-01-01T00:00:00Z"), Renewal::AtPercent(80))), vec![]));
     table.push((with_token(token(Some("2027-01-01T00:00:00Z"), Renewal::AtPercent(40))), vec![(4008, WARNING)]));
@@ -430,6 +437,7 @@ fn a_server_follows_the_stricter_of_profile_and_settings() {
         cipher: None,
         older_cipher: None,
         accepted: vec![Version::Tls12, Version::Tls13],
+        suites: vec![],
     };
     let server = |purpose: Purpose| {
         let presenter = purpose.word().to_owned();
@@ -444,6 +452,60 @@ fn a_server_follows_the_stricter_of_profile_and_settings() {
     // The settings are the hub's own servers', the profile is everybody's.
     let count = |profile| judge(&inventory, profile, None, &[]).findings.len();
     assert_eq!((count(Profile::Intermediate), count(Profile::Modern)), (1, 2));
+}
+
+#[test]
+fn all_that_a_server_accepts_is_judged_by_the_profile() {
+    let ca = Ca::new("ca");
+    let told = |profile: Profile, version: Version, suites: &[&str]| {
+        let handshake = Handshake {
+            address: "https://hub.example:6443".to_owned(),
+            proxy: None,
+            version: Some(version),
+            cipher: None,
+            older_cipher: None,
+            accepted: vec![Version::Tls12],
+            suites: suites.iter().map(|suite| (*suite).to_owned()).collect(),
+        };
+        let inventory = of(vec![Relation { handshake: Some(handshake), ..right(&ca) }]);
+        let found = judge(&inventory, profile, None, &[]).findings;
+        found.into_iter().map(|finding| (finding.id.0, finding.summary)).collect::<Vec<_>>()
+    };
+    let (strong, cbc) = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA");
+    let (rsa, broken) = ("TLS_RSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_RC4_128_SHA");
+    let all = [strong, cbc, rsa, broken];
+    for (profile, foreign) in [
+        (Profile::Intermediate, vec![cbc, rsa, broken]),
+        (Profile::Kubernetes, vec![rsa, broken]),
+        (Profile::Ocm, vec![rsa, broken]),
+        (Profile::Old, vec![broken]),
+    ] {
+        let found = told(profile, Version::Tls12, &all);
+        let [(4033, words)] = found.as_slice() else { panic!("{profile:?}: {found:?}") };
+        let wanted = format!("accepts {}, which the profile {} ", foreign.join(", "), profile.word());
+        assert!(words.contains(&wanted), "{wanted}: {words}");
+    }
+    assert_eq!(told(Profile::Intermediate, Version::Tls13, &[strong]), []);
+    // One thing is told of once.
+    assert_eq!(told(Profile::Modern, Version::Tls12, &all).iter().map(|(id, _)| *id).collect::<Vec<_>>(), [4030]);
+}
+
+#[test]
+fn settings_have_a_suite_for_the_certificates_of_their_servers() {
+    let ca = Ca::new("ca");
+    let of = |purpose: Purpose, suites: &str| Inventory {
+        settings: vec![Setting {
+            place: Place::Input("x".to_owned()),
+            is_read: true,
+            settings: TlsSettings { min_tls_version: None, cipher_suites: Some(suites.to_owned()) },
+        }],
+        // It is one with ECDSA.
+        ..of(vec![Relation { purpose, ..right(&ca) }])
+    };
+    let (rsa, ecdsa) = ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
+    assert_eq!(ids(&of(Purpose::Webhook, ecdsa)), []);
+    assert_eq!(ids(&of(Purpose::Webhook, rsa)), [(4031, WARNING)]);
+    assert_eq!(ids(&of(Purpose::HubApi, rsa)), [], "which does not follow them");
 }
 
 #[test]
@@ -618,6 +680,7 @@ fn the_hubs_profile_is_everybodys_where_it_is_asked_for() {
         cipher: Some("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256".to_owned()),
         older_cipher: None,
         accepted: vec![Version::Tls12],
+        suites: vec![],
     };
     let of = |version: &str, suites: &str| Inventory {
         settings: vec![Setting {
