@@ -497,7 +497,7 @@ fn faults_of_a_hub_are_found_and_gone_when_they_are_undone() {
         (rsa, "ocm", vec!["OCM4033"]),
     ] {
         let literal = format!("--from-literal=cipherSuites={suites}");
-        kubectl(hub, &[&["create"], profile.as_slice(), &[&literal]].concat());
+        kubectl(hub, &[&["create"], profile.as_slice(), &[literal.as_str()]].concat());
         let profile_is = format!("--profile={profile_is}");
         let (said, document) = check(hub.kubeconfig(), &[&profile_is, "--fail-on=warning"]);
         assert_eq!(ids(&document), found, "{suites} {profile_is}: {said:?}");
