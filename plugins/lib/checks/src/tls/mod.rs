@@ -10,6 +10,7 @@
 //! where one of them decides otherwise, the finding says for which it fails. Private keys are never part of an inventory.
 
 mod algorithm;
+mod beside;
 mod chain;
 mod client;
 mod copies;
@@ -21,6 +22,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+pub use beside::{beside, judge_beside};
 pub use chain::{Question, Refusal, Whose, verdict};
 pub use client::Client;
 pub use copies::is_foreign;

@@ -636,6 +636,45 @@ fn the_copies_of_one_hub_are_not_compared_with_those_of_another() {
 }
 
 #[test]
+fn a_cluster_beside_a_hub_is_judged_with_what_the_hub_knows_of_it_and_nothing_is_told_twice() {
+    use Copied::{Bundle, GrpcBundle, OwnApi, Reported, Signer};
+    let (ca, api, other) = (Ca::new("ca"), Ca::new("api"), Ca::new("other"));
+    let of_cluster = |copy: Copy, name: &str| Copy { cluster: Some(name.to_owned()), ..copy };
+    let settings = TlsSettings { min_tls_version: Some("1.3".to_owned()), cipher_suites: None };
+    let hub = Inventory {
+        copies: vec![
+            copy(Signer, &[&ca]),
+            copy(Bundle, &[&other]),
+            of_cluster(copy(Reported, &[&other, &other]), "c1"),
+            of_cluster(copy(Reported, &[&other]), "c2"),
+        ],
+        settings: vec![Setting { place: Place::Input("x".to_owned()), is_read: true, settings }],
+        clients: Some(Clients { authorities: vec![other.der.clone()], ..Clients::default() }),
+        ..of(vec![Relation { purpose: Purpose::Signer, cluster: None, ..right(&ca) }])
+    };
+    let group = "system:open-cluster-management:c1";
+    let agent = agent(&ca, "system:open-cluster-management:c1:a1", group);
+    let own = Inventory {
+        copies: vec![of_cluster(copy(OwnApi, &[&api]), "c1"), of_cluster(copy(GrpcBundle, &[&other]), "c1")],
+        ..of(vec![Relation { trust: Trust::HubClients, cluster: Some("c1".to_owned()), ..agent }])
+    };
+    let numbers = |report: &Report| report.findings.iter().map(|finding| finding.id.0).collect::<Vec<_>>();
+    let of_hub = judge(&hub, Profile::Kubernetes, None, &[]);
+    assert_eq!(numbers(&of_hub), [4020, 4022, 4031]);
+    let whole = beside(&own, &hub);
+    let report = judge_beside(&whole, &own, &of_hub, Profile::Kubernetes, None, &[]);
+    // Whom the hub lets in, which signer it has, and what it has of this cluster.
+    assert_eq!(numbers(&report), [4001, 4025, 4026]);
+    assert_eq!(report.expiries, expiries(&own));
+    // Alone, nothing is known of all that.
+    assert_eq!(ids(&own), []);
+    // Another hub has a signer of its own.
+    let second = Inventory { copies: vec![copy(Signer, &[&other]), copy(Bundle, &[&other])], ..inventory() };
+    let whole = beside(&second, &hub);
+    assert_eq!(numbers(&judge_beside(&whole, &second, &of_hub, Profile::Kubernetes, None, &[])), [0_u16; 0]);
+}
+
+#[test]
 fn an_inventory_comes_back_from_its_file() {
     let inventory =
         Inventory { copies: vec![copy(Copied::Bundle, &[&Ca::new("ca")])], ..of(vec![right(&Ca::new("ca"))]) };
