@@ -23,7 +23,8 @@ Check the certificates of hubs and managed clusters, and tell when they expire.
 Without a TARGET, the cluster of the context is looked at: what a hub has (its API server, its own authority and \
 what that has signed, the bundles that API server and webhooks have of it, the policy engine's webhook) and what \
 a managed cluster has (what its agents register with and were let in with, and what the hub presents to them, \
-through the proxy that they use). --hub-context adds the hub of a managed cluster, which knows whom it lets in.
+through the proxy that they use). --hub-context adds the hub of a managed cluster, which knows whom it lets in. \
+--contexts looks at many clusters, a few at a time, for one report.
 
 Each certificate is judged as whoever verifies it would: chain, name, time, usage, key. Where rustls, Go or OpenSSL \
 decide otherwise, the finding says for which of them it fails. Private keys are never shown.";
@@ -35,6 +36,9 @@ Examples:
 
   # A managed cluster and its hub
   kubectl ocm tls-check --context c1 --hub-context hub
+
+  # Many clusters and their hub, in one time line
+  kubectl ocm tls-check --contexts c1,c2,c3 --hub-context hub --expires-in 30d
 
   # In CI: exit with 3 if anything expires within a month
   kubectl ocm tls-check --context hub --expires-in 30d --quiet
@@ -59,6 +63,9 @@ pub(crate) struct TlsCheckArgs {
     /// HOST:PORT, secret/NAMESPACE/NAME, a file of certificates or a kubeconfig, or - for stdin (repeatable)
     #[arg(value_name = "TARGET")]
     pub(crate) targets: Vec<String>,
+    /// Contexts of many clusters, for one report of all of them
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "targets")]
+    pub(crate) contexts: Vec<String>,
     /// File of CA certificates to verify HOST:PORT and files with (default: the system's for HOST:PORT)
     #[arg(long, value_name = "FILE", requires = "targets")]
     pub(crate) ca_file: Option<PathBuf>,
@@ -151,7 +158,7 @@ pub(crate) enum Output {
     Json,
     /// One YAML document
     Yaml,
-    /// One ID:CLUSTER per line
+    /// One ID:CLUSTER per line, with --contexts ID:CONTEXT/CLUSTER
     Name,
     /// Metrics in the text format of Prometheus
     Prometheus,

@@ -3,6 +3,7 @@
 mod args;
 mod prometheus;
 mod run;
+mod shown;
 mod tables;
 mod view;
 

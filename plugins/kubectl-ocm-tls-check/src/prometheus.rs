@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use ocm_checks::page;
-use ocm_checks::tls::{Inventory, Part, Report};
+use ocm_checks::tls::Part as Of;
 use ocm_cli::clean;
 
-/// The metrics of a report.
-pub(crate) fn text(inventory: &Inventory, report: &Report) -> String {
+use crate::shown::Part;
+
+/// The metrics of reports. Where there are several contexts, each series tells of which it is.
+pub(crate) fn text(parts: &[Part]) -> String {
     let mut text = String::new();
     head(
         &mut text,
@@ -17,50 +19,70 @@ pub(crate) fn text(inventory: &Inventory, report: &Report) -> String {
     );
     // One line per series: of two keys of one name, the one that expires first counts.
     let mut ends: BTreeMap<Vec<(&str, String)>, i64> = BTreeMap::new();
-    for expiry in &report.expiries {
-        let part = match expiry.part {
-            Part::Own => "own",
-            Part::Issuer => "issuer",
-            Part::Trusted => "trusted",
-            Part::Token => "token",
+    for (part, expiry) in parts.iter().flat_map(|part| part.report.expiries.iter().map(move |expiry| (part, expiry))) {
+        let of = match expiry.part {
+            Of::Own => "own",
+            Of::Issuer => "issuer",
+            Of::Trusted => "trusted",
+            Of::Token => "token",
         };
-        let labels = [
+        let mut labels = context(part);
+        labels.extend([
             ("for", expiry.purpose.word().to_owned()),
-            ("part", part.to_owned()),
+            ("part", of.to_owned()),
             ("cluster", expiry.cluster.clone().unwrap_or_default()),
             ("where", expiry.place.to_string()),
             ("subject", expiry.subject.clone()),
             ("serial", expiry.serial.clone()),
-        ];
+        ]);
         let value = expiry.not_after.0.as_second();
-        ends.entry(labels.to_vec()).and_modify(|first| *first = value.min(*first)).or_insert(value);
+        ends.entry(labels).and_modify(|first| *first = value.min(*first)).or_insert(value);
     }
     for (labels, value) in ends {
-        let labels: Vec<(&str, &str)> = labels.iter().map(|(label, value)| (*label, value.as_str())).collect();
         line(&mut text, "ocm_tls_certificate_expiry_timestamp_seconds", &labels, value);
     }
     head(&mut text, "ocm_tls_findings", "What is wrong with certificates, by the id of the check.");
-    let mut counts: BTreeMap<(String, &str, &str), i64> = BTreeMap::new();
-    for finding in &report.findings {
-        let severity = page::severity(finding.severity);
-        let cluster = finding.cluster.as_deref().unwrap_or_default();
-        *counts.entry((finding.id.to_string(), severity, cluster)).or_default() += 1;
+    let mut counts: BTreeMap<Vec<(&str, String)>, i64> = BTreeMap::new();
+    for (part, finding) in parts.iter().flat_map(|part| part.report.findings.iter().map(move |finding| (part, finding)))
+    {
+        let mut labels = context(part);
+        labels.extend([
+            ("id", finding.id.to_string()),
+            ("severity", page::severity(finding.severity).to_owned()),
+            ("cluster", finding.cluster.clone().unwrap_or_default()),
+        ]);
+        *counts.entry(labels).or_default() += 1;
     }
-    for ((id, severity, cluster), count) in counts {
-        line(&mut text, "ocm_tls_findings", &[("id", &id), ("severity", severity), ("cluster", cluster)], count);
+    for (labels, count) in counts {
+        line(&mut text, "ocm_tls_findings", &labels, count);
+    }
+    // One line per context: the hub may be one of the clusters, too.
+    let (mut unseen, mut observed): (BTreeMap<_, i64>, BTreeMap<_, i64>) = (BTreeMap::new(), BTreeMap::new());
+    for part in parts {
+        *unseen.entry(context(part)).or_default() += i64::try_from(part.report.unseen.len()).unwrap_or(i64::MAX);
+        observed.insert(context(part), part.inventory.observed.0.as_second());
     }
     head(&mut text, "ocm_tls_unseen", "How much could not be looked at.");
-    line(&mut text, "ocm_tls_unseen", &[], i64::try_from(report.unseen.len()).unwrap_or(i64::MAX));
+    for (labels, count) in unseen {
+        line(&mut text, "ocm_tls_unseen", &labels, count);
+    }
     head(&mut text, "ocm_tls_observed_timestamp_seconds", "When it was looked at, in seconds since 1970.");
-    line(&mut text, "ocm_tls_observed_timestamp_seconds", &[], inventory.observed.0.as_second());
+    for (labels, time) in observed {
+        line(&mut text, "ocm_tls_observed_timestamp_seconds", &labels, time);
+    }
     text
+}
+
+/// The label of a context, where there are several.
+fn context(part: &Part) -> Vec<(&'static str, String)> {
+    part.context.iter().map(|context| ("context", context.clone())).collect()
 }
 
 fn head(text: &mut String, name: &str, help: &str) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
 }
 
-fn line(text: &mut String, name: &str, labels: &[(&str, &str)], value: i64) {
+fn line(text: &mut String, name: &str, labels: &[(&str, String)], value: i64) {
     let labels: Vec<String> = labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
     let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
     let _ = writeln!(text, "{name}{labels} {value}");
@@ -78,7 +100,7 @@ mod tests {
     #[test]
     fn values_of_labels_cannot_break_out_of_their_line() {
         let mut text = String::new();
-        line(&mut text, "name", &[("subject", "a\"} 1\nb\\\u{1b}[2J")], 7);
+        line(&mut text, "name", &[("subject", "a\"} 1\nb\\\u{1b}[2J".to_owned())], 7);
         assert_eq!(text, "name{subject=\"a\\\"} 1 b\\\\\\\\u{1b}[2J\"} 7\n");
     }
 }

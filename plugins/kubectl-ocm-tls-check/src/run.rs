@@ -1,4 +1,4 @@
-//! From arguments to an inventory and its report, once or again and again.
+//! From arguments to inventories and their reports, once or again and again.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_checks::snapshot::Trouble;
-use ocm_checks::tls::{Inventory, Report, Unseen, Within, judge};
+use ocm_checks::suppress::Suppression;
+use ocm_checks::tls::{Inventory, Profile, Report, Unseen, Within, judge, judge_beside};
 use ocm_cli::findings::Contexts;
 use ocm_cli::{Ui, files};
-use ocm_core::{Exit, Failure, certificate, duration};
-use ocm_flows::tls;
+use ocm_core::{Exit, Failure, Narrator, certificate, duration};
+use ocm_flows::tls::{self, Fleet, Member};
 use ocm_kube::{Cluster, connect};
 
 use crate::args::{FailOn, TlsCheckArgs};
-use crate::view::{self, Shown};
+use crate::shown::{Part, Shown};
+use crate::view;
 
 /// Something that is looked at.
 enum Target {
@@ -46,11 +48,39 @@ struct Plan {
     /// The cluster of the context, where it is needed.
     cluster: Option<Cluster>,
     hub: Option<Cluster>,
+    /// The clusters of `--contexts`; none: there is one alone.
+    members: Vec<Member>,
+    narrator: Arc<dyn Narrator>,
+}
+
+/// What is asked of what is found.
+struct Question {
+    profile: Profile,
+    within: Option<Within>,
+    suppressions: Vec<Suppression>,
+}
+
+impl Question {
+    fn judge(&self, inventory: &Inventory) -> Report {
+        judge(inventory, self.profile, self.within, &self.suppressions)
+    }
 }
 
 pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let TlsCheckArgs { targets, ca_file, expires_in, profile, fail_on, suppress, watch, interval, output, client, hub } =
-        arguments;
+    let TlsCheckArgs {
+        targets,
+        contexts,
+        ca_file,
+        expires_in,
+        profile,
+        fail_on,
+        suppress,
+        watch,
+        interval,
+        output,
+        client,
+        hub,
+    } = arguments;
     let usage = |flag: &str, error: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {error}"));
     let within: Option<Within> =
         expires_in.map(|text| text.parse()).transpose().map_err(|error| usage("--expires-in", &error))?;
@@ -61,23 +91,27 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
     if watch && !output.is_continuous() {
         return Err(Failure::usage("--watch has no such format").hint("table, wide, json, yaml, name or prometheus"));
     }
-    let suppressions = suppress.read()?;
+    let question = Question { profile: profile.into(), within, suppressions: suppress.read()? };
+    let contexts = client.several(&contexts)?;
     let all = move || targets.iter().map(|text| target(text)).collect::<Result<Vec<_>, _>>();
     let targets = files::beside(all).await?;
     let plain = client.connection()?;
-    let needs_cluster = targets.is_empty() || targets.iter().any(|target| matches!(target, Target::Secret(..)));
+    let members: Vec<Member> = contexts.iter().map(|context| Member::new(context, &plain)).collect();
+    let is_secret = |target: &Target| matches!(target, Target::Secret(..));
+    let needs_cluster = members.is_empty() && (targets.is_empty() || targets.iter().any(is_secret));
     let mut plan = Plan {
         targets,
         authorities: ca_file.as_deref().map(authorities).transpose()?,
         server_name: client.tls_server_name.clone(),
         cluster: if needs_cluster { Some(connect(&plain, ui.clone()).await?) } else { None },
         hub: if hub.is_given() { Some(connect(&hub.connection(&plain), ui.clone()).await?) } else { None },
+        members,
+        narrator: ui.clone(),
     };
-    let context = |cluster: &Option<Cluster>| cluster.as_ref().and_then(|cluster| cluster.context.clone());
     if watch {
         ui.watches();
     }
-    let mut last: Option<Report> = None;
+    let mut last: Option<Vec<Part>> = None;
     loop {
         let mut unread = None;
         // Of an authority that is renewed in a file, the new one counts. A pipe can be read once.
@@ -87,28 +121,61 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
                 Err(failure) => unread = Some(unseen(path.display(), &failure)),
             }
         }
-        let mut inventory = look(&plan, last.is_some()).await?;
-        inventory.unseen.extend(unread);
-        let report = judge(&inventory, profile.into(), within, &suppressions);
-        let contexts = Contexts {
-            hub: context(&plan.hub).or_else(|| context(&plan.cluster).filter(|_| inventory.has_hub())),
-            managed: context(&plan.cluster),
+        let parts = if plan.members.is_empty() {
+            let mut inventory = look(&plan, last.is_some()).await?;
+            inventory.unseen.extend(unread);
+            vec![alone(&plan, inventory, &question)]
+        } else {
+            together(&plan, &question).await
         };
-        let exit = exit(&report, fail_on);
-        let is_news = last.as_ref().is_none_or(|last| view::is_news(last, &report));
+        let exit = exit(&parts, fail_on);
+        let is_news = last.as_ref().is_none_or(|last| view::is_news(last, &parts));
         if is_news || !view::is_for_people(output) {
-            view::show(
-                &ui,
-                output,
-                &Shown { inventory: &inventory, report: &report, contexts: &contexts, fail_on, exit },
-            )?;
+            view::show(&ui, output, &Shown { parts: &parts, fail_on, exit })?;
         }
         if !watch || ui.is_stdout_gone() {
             return Ok(exit);
         }
-        last = Some(report);
+        last = Some(parts);
         tokio::time::sleep(interval).await;
     }
+}
+
+/// The context of a cluster.
+fn context(cluster: Option<&Cluster>) -> Option<String> {
+    cluster.and_then(|cluster| cluster.context.clone())
+}
+
+/// What one cluster, or what was named, comes to.
+fn alone(plan: &Plan, inventory: Inventory, question: &Question) -> Part {
+    let report = question.judge(&inventory);
+    let (hub, managed) = (context(plan.hub.as_ref()), context(plan.cluster.as_ref()));
+    let hub = hub.or_else(|| managed.clone().filter(|_| inventory.has_hub()));
+    Part { context: None, inventory, report, contexts: Contexts { hub, managed } }
+}
+
+/// What many clusters come to, each in the light of the hub, if one was named, which comes first.
+async fn together(plan: &Plan, question: &Question) -> Vec<Part> {
+    let Fleet { hub, members } = tls::fleet(&plan.members, plan.hub.as_ref(), &plan.narrator).await;
+    let of_hub = hub.zip(plan.hub.as_ref()).map(|(inventory, cluster)| Part {
+        context: Some(cluster.context.clone().unwrap_or_else(|| cluster.server.clone())),
+        report: question.judge(&inventory),
+        contexts: Contexts { hub: cluster.context.clone(), managed: None },
+        inventory,
+    });
+    let of_members = plan.members.iter().zip(members).map(|(member, seen)| {
+        let Question { profile, within, suppressions } = question;
+        let report = match &of_hub {
+            Some(hub) => judge_beside(&seen.whole, &seen.own, &hub.report, *profile, *within, suppressions),
+            None => question.judge(&seen.whole),
+        };
+        let own = Some(member.context.clone());
+        let hub = context(plan.hub.as_ref()).or_else(|| own.clone().filter(|_| seen.own.has_hub()));
+        let contexts = Contexts { hub, managed: own.clone() };
+        Part { context: own, inventory: seen.own, report, contexts }
+    });
+    let of_members: Vec<Part> = of_members.collect();
+    of_hub.into_iter().chain(of_members).collect()
 }
 
 /// Looks at everything once. What cannot be used at first is a mistake of the caller's; `again`, it is what could not be seen.
@@ -172,11 +239,12 @@ fn is_pipe(path: &Path) -> bool {
 }
 
 /// How the command ends.
-fn exit(report: &Report, fail_on: FailOn) -> Exit {
+fn exit(parts: &[Part], fail_on: FailOn) -> Exit {
+    let mut findings = parts.iter().flat_map(|part| &part.report.findings);
     match () {
         () if fail_on == FailOn::Never => Exit::Ok,
-        () if report.findings.iter().any(|finding| fail_on.counts(finding)) => Exit::Findings,
-        () if !report.unseen.is_empty() => Exit::Inconclusive,
+        () if findings.any(|finding| fail_on.counts(finding)) => Exit::Findings,
+        () if parts.iter().any(|part| !part.report.unseen.is_empty()) => Exit::Inconclusive,
         () => Exit::Ok,
     }
 }

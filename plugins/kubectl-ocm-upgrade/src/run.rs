@@ -97,7 +97,10 @@ async fn klusterlet_command(
         return file_command(&file, &client, &request, &fleet, output, ui).await.map_err(fleet_file::of_fields);
     }
     let connection = client.connection()?;
-    let members = members(&contexts, &client, &fleet, hub.is_given())?;
+    let members = client.several(&contexts)?;
+    if !members.is_empty() && !fleet.sets.is_empty() && !hub.is_given() {
+        return Err(Failure::usage("--cluster-sets are those of the hub: name it with --hub-context"));
+    }
     let reached = match hub.is_given() {
         true => Some(connect(&hub.connection(&connection), ui.clone()).await?),
         false => None,
@@ -112,29 +115,6 @@ async fn klusterlet_command(
     let each = |applied: &ocm_core::Applied| view.row(applied);
     let upgraded = flow::upgrade_klusterlet(&managed, reached.as_ref(), &request, &prepared, &*ui, each).await?;
     view::finish_klusterlet(&view, &ui, &managed, &way, &prepared, upgraded)
-}
-
-/// The contexts of a fleet, each once.
-fn members(contexts: &[String], client: &ClientArgs, fleet: &Fleet, has_hub: bool) -> Result<Vec<String>, Failure> {
-    if contexts.is_empty() {
-        return Ok(Vec::new());
-    }
-    if client.context.is_some() || client.cluster.is_some() || client.server.is_some() {
-        return Err(Failure::usage("--contexts names the clusters: leave out --context, --cluster and --server"));
-    }
-    if !fleet.sets.is_empty() && !has_hub {
-        return Err(Failure::usage("--cluster-sets are those of the hub: name it with --hub-context"));
-    }
-    let mut names: Vec<String> = Vec::new();
-    for name in contexts.iter().map(|name| name.trim()) {
-        if name.is_empty() {
-            return Err(Failure::usage("--contexts has an empty name"));
-        }
-        if !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
-        }
-    }
-    Ok(names)
 }
 
 async fn fleet_command(

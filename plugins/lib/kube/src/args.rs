@@ -202,6 +202,29 @@ impl ClientArgs {
             || !as_user_extra.is_empty()
     }
 
+    /// The contexts of several clusters, each once, for a command whose flag `--contexts` names them in the place of one cluster.
+    ///
+    /// # Errors
+    /// A usage failure for an empty name, or where a flag names one cluster.
+    pub fn several(&self, contexts: &[String]) -> Result<Vec<String>, Failure> {
+        if contexts.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.context.is_some() || self.cluster.is_some() || self.server.is_some() {
+            return Err(Failure::usage("--contexts names the clusters: leave out --context, --cluster and --server"));
+        }
+        let mut names: Vec<String> = Vec::new();
+        for name in contexts.iter().map(|name| name.trim()) {
+            if name.is_empty() {
+                return Err(Failure::usage("--contexts has an empty name"));
+            }
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
     /// The flags that were given, to be typed for another command that shall reach the same server as the same user; none
     /// where a bearer token is among them, which stands in no other command line.
     pub fn words(&self) -> Option<Vec<OsString>> {
@@ -409,6 +432,17 @@ mod tests {
         let mut args = ClientArgs { request_timeout: "60s".into(), ..ClientArgs::default() };
         change(&mut args);
         args
+    }
+
+    #[test]
+    fn several_clusters_are_named_by_their_contexts_and_each_once() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let plain = args(|_| {});
+        assert_eq!(plain.several(&names(&["b", " a", "b"])).unwrap(), ["b", "a"]);
+        assert_eq!(plain.several(&[]).unwrap(), [""; 0]);
+        assert!(plain.several(&names(&["a", ""])).is_err());
+        let one = args(|args| args.context = Some("a".into()));
+        assert!(one.several(&names(&["a"])).is_err() && one.several(&[]).is_ok());
     }
 
     #[test]

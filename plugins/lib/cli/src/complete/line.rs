@@ -175,7 +175,7 @@ impl<'a> Line<'a> {
         let (which, kind) = match id {
             "cluster" if is_of_connection(arg) => ("", Kind::Clusters),
             "user" if is_of_connection(arg) => ("", Kind::Users),
-            "context" => ("", Kind::Contexts),
+            "context" | "contexts" => ("", Kind::Contexts),
             id => match id.strip_suffix("_context") {
                 Some(which) => (which, Kind::Contexts),
                 None => return Vec::new(),

@@ -57,6 +57,7 @@ mod tests {
             .visible_alias("cluster")
             .arg(Arg::new("names").num_args(1..))
             .arg(Arg::new("output").short('o').long("output").value_parser(["table", "json", "jsonpath=TEMPLATE"]))
+            .arg(Arg::new("contexts").long("contexts").value_delimiter(','))
             .arg(Arg::new("only").short('c').long("only").value_delimiter(',').value_parser(["a1", "a2"]))
             .arg(Arg::new("watch").short('w').long("watch").action(ArgAction::SetTrue).help("Go on"))
             .arg(Arg::new("file").long("file").value_parser(value_parser!(PathBuf)))
@@ -107,6 +108,7 @@ mod tests {
     fn contexts_are_those_of_the_kubeconfig_that_is_named() {
         assert_eq!(ask(&["clusters", "--context", ""]), ["hub", "c1"]);
         assert_eq!(ask(&["--context=h"]), ["hub"]);
+        assert_eq!(ask(&["clusters", "--contexts", "c1,h"]), ["c1,hub"]);
         assert_eq!(ask(&["clusters", "--kubeconfig", "k", "--context", ""]), ["of-k"]);
         assert_eq!(ask(&["clusters", "--kubeconfig=k", "--hub-context", ""]), ["of-k"]);
         assert_eq!(ask(&["--hub-kubeconfig", "h", "--kubeconfig=k", "clusters", "--hub-context", ""]), ["of-h"]);

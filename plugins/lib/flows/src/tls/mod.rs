@@ -6,6 +6,7 @@
 
 mod clock;
 mod cluster;
+mod fleet;
 mod given;
 mod grpc;
 mod handshake;
@@ -18,6 +19,7 @@ mod reported;
 mod unreadable;
 
 pub use cluster::both;
+pub use fleet::{Fleet, Member, Seen, fleet};
 pub use given::{address, content, secret};
 pub(crate) use grpc::{GrpcConfig, grpc_config};
 pub use hub::hub;
