@@ -449,8 +449,10 @@ fn a_file_that_is_watched_is_read_again_and_may_be_away_for_a_while() {
     child.wait().expect("it ends");
 }
 
-/// The API server of a cluster on which the pods of two hosted hubs run, for somebody who may list ClusterManagers or not.
-fn hosting(may_list: bool) -> Server {
+/// The API server of a cluster on which the pods of two hosted hubs run, which have this signer, for somebody who may list
+/// ClusterManagers or not.
+fn hosting(may_list: bool, signer: &str) -> Server {
+    let signer = STANDARD.encode(signer);
     Server::start(move |_, asked| {
         let path = asked.line.strip_prefix("GET ").unwrap_or_default();
         let path = path.split('?').next().unwrap_or_default();
@@ -477,7 +479,7 @@ fn hosting(may_list: bool) -> Server {
                 Some((namespace, "secrets/signer-secret")) => {
                     let secret = json!({"apiVersion": "v1", "kind": "Secret",
                         "metadata": {"name": "signer-secret", "namespace": namespace},
-                        "data": {"tls.crt": STANDARD.encode(authority())}});
+                        "data": {"tls.crt": signer}});
                     Reply::Json(200, secret.to_string())
                 }
                 _ => status(404, "NotFound"),
@@ -491,7 +493,7 @@ fn the_hub_of_every_cluster_manager_is_looked_at() {
     for (may_list, expected) in
         [(true, vec!["hub1", "open-cluster-management-hub"]), (false, vec!["open-cluster-management-hub"])]
     {
-        let server = hosting(may_list);
+        let server = hosting(may_list, authority());
         let run = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"])).run(["tls-check", "--output=json"]);
         let seen = document(&run);
         let relations = seen["inventory"]["relations"].as_array().into_iter().flatten();
@@ -499,5 +501,87 @@ fn the_hub_of_every_cluster_manager_is_looked_at() {
         let namespaces: Vec<&str> =
             signers.filter_map(|signer| signer["place"]["object"]["namespace"].as_str()).collect();
         assert_eq!(namespaces, expected, "{run}");
+    }
+}
+
+/// A kubeconfig with a context for each of these servers.
+fn contexts(servers: &[(&str, String)]) -> String {
+    let each = |entry: &dyn Fn(&str, &str) -> String| {
+        servers.iter().map(|(name, server)| entry(name, server)).collect::<String>()
+    };
+    format!(
+        "apiVersion: v1\nkind: Config\nclusters:\n{}users:\n- name: u\n  user: {{ token: secret }}\ncontexts:\n{}",
+        each(&|name, server| format!("- name: {name}\n  cluster: {{ server: \"{server}\" }}\n")),
+        each(&|name, _| format!("- name: {name}\n  context: {{ cluster: {name}, user: u }}\n")),
+    )
+}
+
+/// The certificate of an authority, as PEM, that is valid from 2020 until this year.
+fn authority_until(year: i32) -> String {
+    let mut params = CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    (params.not_before, params.not_after) = (rcgen::date_time_ymd(2020, 1, 1), rcgen::date_time_ymd(year, 1, 1));
+    params.self_signed(&KeyPair::generate().expect("a key is made")).expect("a certificate is made").pem()
+}
+
+#[test]
+fn many_clusters_come_to_one_report_and_one_that_is_not_there_hides_no_other() {
+    let (ended, valid) = (hosting(false, &authority_until(2021)), hosting(false, &authority_until(2099)));
+    let nobody = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it has one");
+    let servers = [("a", ended.url()), ("b", valid.url()), ("c", format!("http://{nobody}"))];
+    let cli = Cli::with_kubeconfig(&contexts(&servers));
+    let check = |contexts: &str, words: &[&str]| {
+        let contexts = format!("--contexts={contexts}");
+        cli.run([&["tls-check", &contexts], words].concat())
+    };
+    let run = check("c,a,b,a", &["--output=json"]);
+    let seen = document(&run);
+    assert_eq!((run.exit, ids(&seen), &seen["verdict"]), (3, vec!["OCM4002"], &"findings".into()), "{run}");
+    assert_eq!(seen["findings"][0]["context"], "a", "{run}");
+    let list = |key: &str| seen[key].as_array().cloned().unwrap_or_default();
+    let of = |list: Vec<Value>| list.iter().map(|one| one["context"].as_str().map(str::to_owned)).collect::<Vec<_>>();
+    let named = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
+    assert_eq!(of(list("inventories")), named(&["c", "a", "b"]), "{run}");
+    let own: Vec<Value> = list("expiries").into_iter().filter(|expiry| expiry["part"] == "own").collect();
+    assert_eq!(of(own), named(&["a", "b"]), "what ends first: {run}");
+    let unseen = of(list("unseen"));
+    assert!(unseen.contains(&Some("c".to_owned())) && !unseen.contains(&None), "{run}");
+
+    // Nothing is wrong with b; of c nothing is known.
+    let unknown = check("b,c", &[]);
+    assert_eq!(unknown.exit, 4, "{unknown}");
+    assert_eq!(check("b,c", &["--fail-on=never"]).exit, 0);
+    let table = check("a,b,c", &[]);
+    let head = table.stdout.lines().next().unwrap_or_default();
+    assert!(head.contains("CONTEXT") && table.stdout.contains("\n  context: a\n"), "{table}");
+    assert!(table.stderr.contains("context \"c\": ") && table.stderr.contains("3 contexts, "), "{table}");
+    let wide = check("a,b", &["--output=wide"]);
+    assert!(wide.stdout.contains("\nContext \"b\"\n"), "{wide}");
+    let names = check("b,a", &["--output=name"]);
+    assert_eq!(names.stdout, "OCM4002:a\n", "{names}");
+    let metrics = check("a,b,c", &["--output=prometheus"]).stdout;
+    assert!(metrics.contains("ocm_tls_findings{context=\"a\",id=\"OCM4002\","), "{metrics}");
+    assert!(metrics.contains("ocm_tls_observed_timestamp_seconds{context=\"c\"} "), "{metrics}");
+    let sarif = document(&check("a,b", &["--output=sarif"]));
+    let text = sarif["runs"][0]["results"][0]["message"]["text"].as_str().unwrap_or_default();
+    assert!(text.starts_with("a: "), "{sarif:#}");
+    let markdown = check("a,b", &["--output=markdown"]).stdout;
+    assert!(markdown.contains("\nContext `a`\n") && markdown.contains("| left | context | for |"), "{markdown}");
+
+    // A context that is not there is one that cannot be looked at.
+    let run = check("a,nowhere", &["--output=json"]);
+    let seen = document(&run);
+    assert_eq!((run.exit, ids(&seen)), (3, vec!["OCM4002"]), "{run}");
+    let mut unseen = seen["unseen"].as_array().into_iter().flatten();
+    let is_told =
+        |one: &Value| one["context"] == "nowhere" && one["trouble"]["message"].to_string().contains("no context");
+    assert!(unseen.any(is_told), "{run}");
+    for (words, sentence) in [
+        (vec!["--contexts=a", "--context=b"], "leave out --context"),
+        (vec!["--contexts=a,"], "--contexts has an empty name"),
+        (vec!["--contexts=a", "hub:1"], "cannot be used with"),
+    ] {
+        let run = cli.run(["tls-check"].iter().chain(&words));
+        assert!(run.exit == 2 && run.stdout.is_empty() && run.stderr.contains(sentence), "{words:?}: {run}");
     }
 }
