@@ -213,6 +213,54 @@ fn a_healthy_pair_has_no_findings_tells_no_secret_and_nothing_is_written() {
 }
 
 #[test]
+fn many_clusters_are_looked_at_for_one_report_and_one_that_is_gone_hides_no_other() {
+    let _alone = alone();
+    let (hub, managed) = (hub(), managed());
+    // Users of kubeconfigs that are used together have names of their own.
+    let admin = |cluster: &Cluster, user: &str| cluster.user_kubeconfig(user, &["system:masters"]).expect("a user");
+    let gone = json!({
+        "apiVersion": "v1", "kind": "Config",
+        "clusters": [{"name": "gone", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "gone", "user": {"token": "gone"}}],
+        "contexts": [{"name": "gone", "context": {"cluster": "gone", "user": "gone"}}],
+    });
+    let file = managed.dir().expect("a folder").join("gone.kubeconfig");
+    std::fs::write(&file, gone.to_string()).expect("a file");
+    let files =
+        [admin(hub, "tls-of-hub"), admin(managed, "tls-of-managed"), file].map(|file| file.display().to_string());
+    let look = |contexts: &[&str], flags: &[&str]| {
+        let mut command = kubectl_ocm("tls-check", hub.kubeconfig());
+        command.env("KUBECONFIG", files.join(":")).arg(format!("--contexts={}", contexts.join(",")));
+        let said = run(command.args(["--output=json", "--fail-on=warning"]).args(flags));
+        let document: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        (said, document)
+    };
+    let of = |document: &Value, key: &str| -> Vec<String> {
+        let all = document[key].as_array().into_iter().flatten();
+        let mut names: Vec<String> = all.filter_map(|one| one["context"].as_str().map(str::to_owned)).collect();
+        names.dedup();
+        names
+    };
+    // Beside their hub, which comes first.
+    let (said, document) = look(&[managed.name()], &[&hub_access(hub)]);
+    assert_eq!((said.code, ids(&document)), (Some(0), vec![]), "{said:?}");
+    assert_eq!(of(&document, "inventories"), [hub.name(), managed.name()], "{said:?}");
+    // A hub is a cluster as any other.
+    let (said, document) = look(&[managed.name(), hub.name(), "gone"], &[]);
+    assert_eq!((said.code, ids(&document)), (Some(4), vec![]), "{said:?}");
+    assert_eq!(of(&document, "inventories"), [managed.name(), hub.name(), "gone"], "{said:?}");
+    assert_eq!(of(&document, "unseen"), ["gone"], "{said:?}");
+    // One time line, in which what ends first stands first.
+    let ends: Vec<&str> =
+        document["expiries"].as_array().into_iter().flatten().filter_map(|row| row["notAfter"].as_str()).collect();
+    assert!(ends.is_sorted() && of(&document, "expiries").len() > 1, "{said:?}");
+    let (said, document) = look(&[managed.name(), hub.name(), "gone"], &["--expires-in=3650d"]);
+    assert_eq!((said.code, ids(&document)), (Some(3), vec!["OCM4009"]), "{said:?}");
+    let soon = of(&document, "findings");
+    assert!([managed.name(), hub.name()].iter().all(|name| soon.iter().any(|soon| soon == name)), "{said:?}");
+}
+
+#[test]
 fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
     let _alone = alone();
     let hub = hub();
@@ -371,6 +419,14 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
     };
     let values = [("tls.crt", old.as_str()), ("tls.key", &old_key), ("agent-name", "a")];
     with(&values, "an expired agent of another authority", &["OCM4001", "OCM4002"]);
+    // As one of many clusters it is judged in the light of its hub, too.
+    replaced(&cluster, "secret", AGENTS, "hub-kubeconfig-secret", &values, || {
+        let contexts = format!("--contexts={}", cluster.name());
+        let (said, document) = check(cluster.kubeconfig(), &[&access, &contexts, "--fail-on=warning"]);
+        assert_eq!((said.code, ids(&document)), (Some(3), vec!["OCM4001", "OCM4002"]), "{said:?}");
+        let mut findings = document["findings"].as_array().into_iter().flatten();
+        assert!(findings.all(|finding| finding["context"] == cluster.name()), "{said:?}");
+    });
     with(&[("tls.crt", &stranger), ("tls.key", &strange_key)], "another cluster's", &["OCM4001", "OCM4010"]);
     with(&[("tls.key", &strange_key)], "another key", &["OCM4011"]);
     with(&[("tls.crt", "nothing")], "no certificate", &["OCM4012"]);
