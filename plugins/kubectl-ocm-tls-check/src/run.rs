@@ -193,11 +193,11 @@ async fn look(plan: &Plan, again: bool) -> Result<Inventory, Failure> {
     match (cluster, hub) {
         (Some(cluster), _) if targets.is_empty() => match hub {
             Some(hub) => {
-                let (managed, hub) = tokio::join!(tls::both(cluster), tls::hub(hub));
+                let (managed, hub) = tokio::join!(tls::both(cluster, Some(hub)), tls::hub(hub));
                 inventory.add(managed);
                 inventory.add(hub);
             }
-            None => inventory.add(tls::both(cluster).await),
+            None => inventory.add(tls::both(cluster, None).await),
         },
         (_, Some(hub)) => inventory.add(tls::hub(hub).await),
         (_, None) => {}

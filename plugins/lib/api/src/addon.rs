@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::names::namespaces;
 use crate::{Condition, lenient};
 
 api_object! {
@@ -13,6 +14,17 @@ api_object! {
     ManagedClusterAddOn { spec: ManagedClusterAddOnSpec, status: ManagedClusterAddOnStatus }
     group "addon.open-cluster-management.io", version "v1alpha1", plural "managedclusteraddons",
     scope NamespaceResourceScope
+}
+
+impl ManagedClusterAddOn {
+    /// The namespace of its agent, where the registration agent puts what it comes to the hub with
+    /// (`getAddOnInstallationNamespace` of `pkg/registration/spoke/addon`).
+    pub fn agent_namespace(&self) -> &str {
+        let reported = self.status.as_ref().and_then(|status| status.namespace.as_deref());
+        let wanted = || self.spec.install_namespace.as_deref();
+        let is_given = |name: &&str| !name.is_empty();
+        reported.filter(is_given).or_else(|| wanted().filter(is_given)).unwrap_or(namespaces::AGENT_ADDON)
+    }
 }
 
 api_object! {

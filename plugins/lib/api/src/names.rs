@@ -190,6 +190,21 @@ pub mod identity {
         (!cluster.is_empty() && !agent.is_empty() && !agent.contains(':')).then_some((cluster, agent))
     }
 
+    /// Group of an add-on of one cluster: an organization of its certificates, unless it asks for others.
+    /// `pkg/registration/spoke/addon`, `defaultOrganization`
+    pub fn addon_group(cluster: &str, addon: &str) -> String {
+        format!("{PREFIX}cluster:{cluster}:addon:{addon}")
+    }
+
+    /// Cluster and add-on of the user name that add-ons have unless they ask for another one; none for any other name.
+    /// `pkg/registration/spoke/addon`, `defaultCommonName`
+    pub fn parse_addon_user(user: &str) -> Option<(&str, &str)> {
+        let (cluster, rest) = user.strip_prefix(PREFIX)?.strip_prefix("cluster:")?.split_once(":addon:")?;
+        let (addon, agent) = rest.split_once(":agent:")?;
+        let is_given = |part: &str| !part.is_empty() && !part.contains(':');
+        [cluster, addon, agent].into_iter().all(is_given).then_some((cluster, addon))
+    }
+
     /// User name of a ServiceAccount.
     pub fn service_account_user(namespace: &str, name: &str) -> String {
         format!("system:serviceaccount:{namespace}:{name}")
@@ -210,6 +225,9 @@ pub mod labels {
     pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
     /// Add-on that a CSR belongs to. `api:addon/v1alpha1`, `AddonLabelKey`
     pub const ADDON_NAME: &str = "open-cluster-management.io/addon-name";
+    /// On a namespace of a managed cluster: add-ons are there. `pkg/operator/operators/klusterlet/controllers/addonsecretcontroller`,
+    /// `addonInstallNamespaceLabelKey`
+    pub const ADDON_NAMESPACE: &str = "addon.open-cluster-management.io/namespace";
     /// Set that a ManagedCluster is in. `api:cluster/v1beta2`, `ClusterSetLabel`
     pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
     /// Placement that a PlacementDecision belongs to. `api:cluster/v1beta1`, `PlacementLabel`
@@ -368,6 +386,17 @@ mod tests {
             "kubernetes-admin",
         ] {
             assert_eq!(parse_agent_user(other), None, "{other}");
+        }
+        let addon = format!("{}:agent:y", addon_group("c1", "x"));
+        assert_eq!(parse_addon_user(&addon), Some(("c1", "x")));
+        for other in [
+            "system:open-cluster-management:c1:a1",
+            "system:open-cluster-management:cluster:c1:addon:x",
+            "system:open-cluster-management:cluster:c1:addon:x:agent:",
+            "system:open-cluster-management:cluster:c1:d1:addon:x:agent:y",
+            "kubernetes-admin",
+        ] {
+            assert_eq!(parse_addon_user(other), None, "{other}");
         }
         assert_eq!(service_account_user(namespaces::OPERATOR, bootstrap::SERVICE_ACCOUNT), BOOTSTRAP_USER);
         assert_eq!(service_account_user(namespaces::HUB, "grpc-server-sa"), GRPC_SERVER_USER);

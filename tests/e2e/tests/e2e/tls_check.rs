@@ -431,6 +431,38 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
     with(&[("tls.key", &strange_key)], "another key", &["OCM4011"]);
     with(&[("tls.crt", "nothing")], "no certificate", &["OCM4012"]);
 
+    // Add-ons, in a namespace that a label or the hub says is theirs.
+    let add_on = |cluster: &str| {
+        let mut params = agent(cluster);
+        let group = format!("system:open-cluster-management:cluster:{cluster}:addon:hello");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, format!("{group}:agent:a"));
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        pems(other.sign(&params))
+    };
+    let holds = |(certificate, key): (String, String)| {
+        let data = json!({"tls.crt": STANDARD.encode(certificate), "tls.key": STANDARD.encode(key),
+            "cluster-name": STANDARD.encode(name)});
+        let metadata = json!({"name": "hello-hub-kubeconfig", "namespace": "hello"});
+        apply(&cluster, &json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}));
+    };
+    apply(&cluster, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "hello"}}));
+    holds(add_on("t2"));
+    is("a namespace of which nobody knows", &[]);
+    let enabled = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+        "metadata": {"name": "hello", "namespace": name}, "spec": {"installNamespace": "hello"},
+    });
+    apply(hub, &enabled);
+    is("a namespace that the hub knows", &["OCM4001", "OCM4010"]);
+    kubectl(hub, &["delete", "managedclusteraddon", "hello", "--namespace", name]);
+    is("the hub knows nothing of it any more", &[]);
+    kubectl(&cluster, &["label", "namespace", "hello", "addon.open-cluster-management.io/namespace=true"]);
+    is("a namespace with a label", &["OCM4001", "OCM4010"]);
+    holds(add_on(name));
+    is("an add-on of this cluster, whom the hub does not let in", &["OCM4001"]);
+    kubectl(&cluster, &["delete", "namespace", "hello"]);
+
     // What the hub has of the cluster's API server.
     let reported = |authority: Option<&str>| {
         let config = |pem: &str| json!([{"url": cluster.server(), "caBundle": STANDARD.encode(pem)}]);

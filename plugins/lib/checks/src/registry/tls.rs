@@ -216,11 +216,12 @@ pub(super) const CHECKS: &[Check] = &[
         after: &[],
         rule: Rule::Certificates,
         page: Page {
-            means: "The common name or the organizations of an agent's certificate are not those of its cluster. The \
-                    hub grants rights to exactly these names.",
+            means: "The common name or the organizations of an agent's certificate are not those of its cluster, or an \
+                    add-on's certificate is the one of another cluster or add-on. The hub grants rights to exactly these \
+                    names. Add-ons that ask for names of their own are not judged.",
             happens: "The cluster was renamed, or the Secret was copied from another cluster.",
             mend: "Register the cluster again: delete the Secret `hub-kubeconfig-secret` in the agent's namespace, \
-                   and `kubectl ocm join`.",
+                   and `kubectl ocm join`. Of an add-on, delete its Secret: the registration agent makes it again.",
             mended: "`kubectl ocm tls-check` has no such finding, and the agent renews its lease.",
         },
     },

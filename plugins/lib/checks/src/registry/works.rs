@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use ocm_api::conditions::{self, managed_cluster_add_on, manifest_work};
-use ocm_api::names::{finalizers, identity, namespaces};
+use ocm_api::names::{finalizers, identity};
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::{Condition, ManagedClusterAddOn};
 use ocm_core::csr::State;
@@ -399,7 +399,7 @@ fn addon_available(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         let finding = way_of(cluster, addon, finding)
             .because(cause.unwrap_or("its pods do not run, or its registration is not complete"))
             .run(Side::Hub, "kubectl describe managedclusteraddon/{} -n {}", &[name, cluster.name]);
-        Some(finding.run(Side::Managed, "kubectl get pods,leases -n {}", &[namespace_of(addon)]))
+        Some(finding.run(Side::Managed, "kubectl get pods,leases -n {}", &[addon.agent_namespace()]))
     });
     Outcome::of(unwell.collect())
 }
@@ -420,14 +420,6 @@ fn failed(condition: &&Condition) -> bool {
 
 fn said(condition: &Condition) -> String {
     format!("{}={}: {}: {}", condition.type_, condition.status, condition.reason, condition.message)
-}
-
-/// Where the pods of an add-on are.
-fn namespace_of(addon: &ManagedClusterAddOn) -> &str {
-    let reported = addon.status.as_ref().and_then(|status| status.namespace.as_deref());
-    let wanted = || addon.spec.install_namespace.as_deref();
-    let is_given = |name: &&str| !name.is_empty();
-    reported.filter(is_given).or_else(|| wanted().filter(is_given)).unwrap_or(namespaces::AGENT_ADDON)
 }
 
 /// How the agent reaches the hub, where an add-on goes another way unless it is told.

@@ -328,6 +328,9 @@ pub struct Identity {
     /// The agent; none: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The add-on of that cluster; none: it is the cluster's own agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub add_on: Option<String>,
 }
 
 /// Who renews a certificate.

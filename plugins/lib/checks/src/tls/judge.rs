@@ -276,9 +276,12 @@ fn weak(relation: &Relation, own: &Certificate) -> Option<Finding> {
     Some(next(relation, finding(checks::STRENGTH, relation, found)))
 }
 
-/// Whether the certificate of an agent names its cluster.
+/// Whether the certificate of an agent, or of an add-on, names its cluster.
 fn identity_of(relation: &Relation, own: &Certificate) -> Option<Finding> {
     let wanted = relation.identity.as_ref()?;
+    if let Some(add_on) = &wanted.add_on {
+        return add_on_of(relation, own, &wanted.cluster, add_on);
+    }
     let mut found: Vec<String> = Vec::new();
     let named = own.common_names.iter().find_map(|name| identity::parse_agent_user(name));
     let is_agent = |agent: &str| wanted.agent.as_ref().is_none_or(|wanted| wanted == agent);
@@ -302,6 +305,23 @@ fn identity_of(relation: &Relation, own: &Certificate) -> Option<Finding> {
         relation.presenter, wanted.cluster
     );
     let found = found.into_iter().fold(Finding::error(words), Finding::seen);
+    Some(next(relation, finding(checks::IDENTITY, relation, found)))
+}
+
+/// Whether the certificate of an add-on is another cluster's, or another add-on's. Add-ons may ask for names of their own, of which
+/// nothing is known; those that they have by default tell of both.
+fn add_on_of(relation: &Relation, own: &Certificate, cluster: &str, add_on: &str) -> Option<Finding> {
+    let named = own.common_names.iter().find_map(|name| identity::parse_addon_user(name))?;
+    if named == (cluster, add_on) {
+        return None;
+    }
+    let words = format!(
+        "the certificate of {} is the one of the add-on {:?} of the cluster {:?}, and not of {add_on:?} of {cluster:?}",
+        relation.presenter,
+        name(named.1),
+        name(named.0)
+    );
+    let found = Finding::error(words).seen(format!("its common name is {:?}", some(&own.common_names)));
     Some(next(relation, finding(checks::IDENTITY, relation, found)))
 }
 
@@ -453,6 +473,7 @@ const fn advice(id: Id) -> Option<&'static str> {
             "have an authority with CA:TRUE and keyCertSign issue a certificate that is no authority itself"
         }
         checks::RENEWED => "look at the log of whatever renews it",
+        checks::IDENTITY => "delete the Secret: the registration agent makes it again with a certificate of its own",
         checks::KEY => "put certificate and key there together, from the same request",
         checks::READABLE => "put the certificate there again, as PEM",
         checks::VERSION => "set the oldest version of TLS that the server accepts",

@@ -127,7 +127,7 @@ fn agent(ca: &Ca, name: &str, group: &str) -> Relation {
         purpose: Purpose::Agent,
         usage: Use::Client,
         names: vec![],
-        identity: Some(Identity { cluster: "c1".to_owned(), agent: Some("a1".to_owned()) }),
+        identity: Some(Identity { cluster: "c1".to_owned(), agent: Some("a1".to_owned()), add_on: None }),
         ..relation(ca, ca.sign(&params))
     }
 }
@@ -179,6 +179,16 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
     relations(agent(&ca, "system:open-cluster-management:c2:a1", group), &[(4010, ERROR)]);
     relations(agent(&ca, "system:open-cluster-management:c1:a2", group), &[(4010, ERROR)]);
     relations(agent(&ca, "system:open-cluster-management:c1:a1", "system:masters"), &[(4010, ERROR)]);
+
+    let add_on = |common_name: &str| {
+        let identity = Identity { cluster: "c1".to_owned(), agent: None, add_on: Some("hello".to_owned()) };
+        Relation { purpose: Purpose::AddOn, identity: Some(identity), ..agent(&ca, common_name, "hello") }
+    };
+    relations(add_on("system:open-cluster-management:cluster:c1:addon:hello:agent:a1"), &[]);
+    relations(add_on("system:open-cluster-management:cluster:c2:addon:hello:agent:a1"), &[(4010, ERROR)]);
+    relations(add_on("system:open-cluster-management:cluster:c1:addon:other:agent:a1"), &[(4010, ERROR)]);
+    // It asks for a name of its own.
+    relations(add_on("hello-user"), &[]);
 
     let handshake = |version: Version| Handshake {
         address: "https://hub.example:6443".to_owned(),

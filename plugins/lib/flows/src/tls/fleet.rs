@@ -39,9 +39,9 @@ impl Member {
     }
 
     /// Everything that it has, or why nothing of it can be seen.
-    async fn look(&self, narrator: &Arc<dyn Narrator>) -> Inventory {
+    async fn look(&self, of: Option<&Cluster>, narrator: &Arc<dyn Narrator>) -> Inventory {
         match self.connect(narrator).await {
-            Ok(cluster) => both(cluster).await,
+            Ok(cluster) => both(cluster, of).await,
             Err(failure) => {
                 let what = "the cluster".to_owned();
                 let unseen = Unseen { what, cluster: None, trouble: Trouble::of(&failure, None) };
@@ -69,7 +69,7 @@ pub struct Seen {
 
 /// Looks at several clusters, a few at a time, and at the hub besides. One that cannot be reached hides no other.
 pub async fn fleet(members: &[Member], of: Option<&Cluster>, narrator: &Arc<dyn Narrator>) -> Fleet {
-    let looks = futures::stream::iter(members).map(|member| member.look(narrator)).buffered(FEW);
+    let looks = futures::stream::iter(members).map(|member| member.look(of, narrator)).buffered(FEW);
     let of_hub = async {
         match of {
             Some(cluster) => Some(hub(cluster).await),

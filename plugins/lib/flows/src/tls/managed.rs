@@ -1,15 +1,19 @@
 //! What a managed cluster has: what its agents register with, what they were let in with, and how they reach the hub.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use std::collections::BTreeSet;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Api;
-use kube::api::ListParams;
-use ocm_api::Klusterlet;
-use ocm_api::names::{namespaces, secrets};
+use kube::api::{ListParams, PartialObjectMeta};
+use ocm_api::names::{labels, namespaces, secrets};
+use ocm_api::{Klusterlet, ManagedClusterAddOn};
 use ocm_checks::snapshot::{PolicyRule, Side, Trouble};
 use ocm_checks::tls::{
     Client, Copied, Copy, Identity, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Trust, Unseen, Use,
 };
 use ocm_core::join::fallback;
+use ocm_core::name::is_dns_label;
 use ocm_core::redact::redact;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
@@ -24,7 +28,7 @@ use super::material::{config_map, copy, der, noted, of_secret, place, secret, te
 use super::unreadable::Unreadable;
 use crate::hub::ROOT_CA;
 use crate::observe::managed::{Names, klusterlets};
-use crate::registry::pages;
+use crate::registry::{FEW, pages, pages_of_metadata};
 
 /// Secrets of one page: they may be large.
 const PAGE: u32 = 100;
@@ -32,8 +36,9 @@ const PAGE: u32 = 100;
 /// When agents renew their certificate at the latest, in percent of its life.
 const AGENTS_RENEW: u8 = 80;
 
-/// Reads what a managed cluster has; nothing of a cluster that is none.
-pub async fn managed(cluster: &Cluster) -> Inventory {
+/// Reads what a managed cluster has; nothing of a cluster that is none. Its `hub`, if there is access to it, knows where its
+/// add-ons are.
+pub async fn managed(cluster: &Cluster, hub: Option<&Cluster>) -> Inventory {
     let mut inventory = empty();
     let found = match klusterlets(cluster).await {
         Ok(found) => found,
@@ -47,10 +52,10 @@ pub async fn managed(cluster: &Cluster) -> Inventory {
         inventory.add(agent(cluster, klusterlet).await);
     }
     if !found.is_empty() {
-        let (addons, bundles, clock_ahead_seconds) =
-            futures::join!(addons(cluster), proxy_bundles(cluster), clock_ahead(cluster));
-        inventory.add(addons);
-        inventory.add(bundles);
+        let namespaces = addon_namespaces(cluster, hub, &mut inventory).await;
+        let addons = futures::stream::iter(&namespaces).map(|namespace| in_namespace(cluster, namespace)).buffered(FEW);
+        let (addons, clock_ahead_seconds) = futures::join!(addons.collect::<Vec<_>>(), clock_ahead(cluster));
+        addons.into_iter().for_each(|addons| inventory.add(addons));
         for relation in &mut inventory.relations {
             // What the hub verifies is judged by its clock, and of whom nothing is known, by ours.
             if matches!(relation.trust, Trust::Authorities(_) | Trust::System { .. }) {
@@ -61,10 +66,58 @@ pub async fn managed(cluster: &Cluster) -> Inventory {
     inventory
 }
 
-/// The authorities by which add-ons here trust their proxy, as the hub has put them beside them.
-async fn proxy_bundles(cluster: &Cluster) -> Inventory {
+/// The namespaces of the add-ons of a cluster: the usual one, those that a label says are such, and those that its hub knows.
+async fn addon_namespaces(cluster: &Cluster, hub: Option<&Cluster>, inventory: &mut Inventory) -> BTreeSet<String> {
+    let mut found = BTreeSet::from([namespaces::AGENT_ADDON.to_owned()]);
+    let api: Api<Namespace> = Api::all(cluster.client.clone());
+    let labelled = ListParams::default().labels(&format!("{}=true", labels::ADDON_NAMESPACE));
+    let name = |namespace: PartialObjectMeta<Namespace>| namespace.metadata.name;
+    let what = "the namespaces of add-ons";
+    match pages_of_metadata(cluster, &api, labelled, &format!("list {what}"), name).await {
+        Ok(names) => found.extend(names),
+        Err(failure) => {
+            let rule = Some(PolicyRule::new("list", "", "namespaces", None));
+            inventory.unseen.push(Unreadable { what: what.to_owned(), failure, rule }.into());
+        }
+    }
+    let Some(hub) = hub else { return found };
+    let of_copies = inventory.copies.iter().filter_map(|copy| copy.cluster.clone());
+    let of_relations = inventory.relations.iter().filter_map(|relation| relation.cluster.clone());
+    // Whoever has written the Klusterlet may have written anything, and it becomes a part of an address.
+    let clusters: BTreeSet<String> = of_copies.chain(of_relations).filter(|name| is_dns_label(name)).collect();
+    for cluster in clusters {
+        match on_hub(hub, &cluster).await {
+            Ok(names) => found.extend(names),
+            Err(unreadable) => inventory.unseen.push(unreadable.into()),
+        }
+    }
+    found
+}
+
+/// The namespaces in which a hub knows the add-ons of a cluster to be; none on a hub without add-ons.
+async fn on_hub(hub: &Cluster, cluster: &str) -> Result<Vec<String>, Unreadable> {
+    let api: Api<ManagedClusterAddOn> = Api::namespaced(hub.client.clone(), cluster);
+    let what = format!("the add-ons of {cluster}");
+    let namespace = |addon: ManagedClusterAddOn| Some(addon.agent_namespace().to_owned());
+    match pages(hub, &api, ListParams::default(), || PAGE, &format!("list {what}"), namespace).await {
+        Err(failure) if matches!(failure.reason, Reason::KindNotServed | Reason::NotFound) => Ok(Vec::new()),
+        found => found.map_err(|failure| {
+            let (group, plural) = ("addon.open-cluster-management.io", "managedclusteraddons");
+            Unreadable { what, failure, rule: Some(PolicyRule::new("list", group, plural, Some(cluster))) }
+        }),
+    }
+}
+
+/// What add-ons have in a namespace.
+async fn in_namespace(cluster: &Cluster, namespace: &str) -> Inventory {
+    let (mut addons, bundles) = futures::join!(addons(cluster, namespace), proxy_bundles(cluster, namespace));
+    addons.add(bundles);
+    addons
+}
+
+/// The authorities by which add-ons in a namespace trust their proxy, as the hub has put them beside them.
+async fn proxy_bundles(cluster: &Cluster, namespace: &str) -> Inventory {
     let mut inventory = empty();
-    let namespace = namespaces::AGENT_ADDON;
     let api: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), namespace);
     let what = format!("the ConfigMaps of {namespace}");
     let wanted = |found: ConfigMap| {
@@ -164,6 +217,7 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
             identity: known.map(|cluster| Identity {
                 cluster,
                 agent: accepted.as_ref().and_then(|found| text(found, secrets::AGENT_NAME_KEY)),
+                add_on: None,
             }),
             renewal: Renewal::AtPercent(AGENTS_RENEW),
             ..relation
@@ -343,16 +397,19 @@ fn renewal(secret: &str) -> Renewal {
     if of_agent { Renewal::AtPercent(AGENTS_RENEW) } else { Renewal::Unknown }
 }
 
-/// The certificates with which add-ons come to the hub.
-async fn addons(cluster: &Cluster) -> Inventory {
+/// The certificates with which add-ons in a namespace come to the hub. Agents have theirs in namespaces of their own.
+async fn addons(cluster: &Cluster, namespace: &str) -> Inventory {
     let mut inventory = empty();
-    let namespace = namespaces::AGENT_ADDON;
     let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
     let what = format!("the Secrets of {namespace}");
     // Of each page only what is public is kept.
     let wanted = |found: Secret| {
-        let towards_hub = found.metadata.name.as_deref().is_some_and(|name| name.ends_with(TOWARDS_HUB));
         let name = found.metadata.name.as_deref().unwrap_or_default();
+        if name == secrets::BOOTSTRAP_HUB_KUBECONFIG {
+            return None;
+        }
+        let add_on = name.strip_suffix(TOWARDS_HUB);
+        let towards_hub = add_on.is_some();
         let holder = |key: &str| {
             let place = managed_place(namespace, name, key);
             Holder {
@@ -370,7 +427,13 @@ async fn addons(cluster: &Cluster) -> Inventory {
         let relation = of_secret(Side::Managed, &found).filter(|relation| relation.usage == Use::Client);
         let relation = relation.map(|relation| {
             let Holder { purpose, cluster, name, server, place: _, renewal } = holder(secrets::TLS_CERT_KEY);
+            let identity = cluster.clone().zip(add_on).map(|(cluster, add_on)| Identity {
+                cluster,
+                agent: None,
+                add_on: Some(add_on.to_owned()),
+            });
             Relation {
+                identity,
                 purpose,
                 cluster,
                 presenter: name,
