@@ -114,8 +114,19 @@ fn every_check_has_its_page_and_stands_in_the_index() {
 /// Which check finds which failure.
 const COVERAGE: &str = "docs/checks/coverage.md";
 /// How many rows the catalogue of failures has under each letter.
-const FAILURES: [(char, usize); 10] =
-    [('H', 22), ('J', 29), ('A', 18), ('P', 7), ('G', 11), ('W', 4), ('M', 9), ('D', 10), ('X', 10), ('V', 10)];
+const FAILURES: [(char, usize); 11] = [
+    ('H', 22),
+    ('J', 29),
+    ('A', 18),
+    ('P', 7),
+    ('G', 11),
+    ('W', 4),
+    ('M', 9),
+    ('D', 10),
+    ('X', 10),
+    ('V', 10),
+    ('T', 18),
+];
 
 /// The cells of a row of a table.
 fn cells(line: &str) -> Vec<&str> {
