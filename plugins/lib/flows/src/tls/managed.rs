@@ -397,7 +397,7 @@ fn renewal(secret: &str) -> Renewal {
     if of_agent { Renewal::AtPercent(AGENTS_RENEW) } else { Renewal::Unknown }
 }
 
-/// The certificates with which add-ons in a namespace come to the hub. Agents have theirs in namespaces of their own.
+/// The certificates with which add-ons in a namespace come to the hub.
 async fn addons(cluster: &Cluster, namespace: &str) -> Inventory {
     let mut inventory = empty();
     let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
@@ -405,7 +405,8 @@ async fn addons(cluster: &Cluster, namespace: &str) -> Inventory {
     // Of each page only what is public is kept.
     let wanted = |found: Secret| {
         let name = found.metadata.name.as_deref().unwrap_or_default();
-        if name == secrets::BOOTSTRAP_HUB_KUBECONFIG {
+        // Those of the cluster's own agent are told of with it, wherever add-ons are.
+        if [secrets::BOOTSTRAP_HUB_KUBECONFIG, secrets::HUB_KUBECONFIG].contains(&name) {
             return None;
         }
         let add_on = name.strip_suffix(TOWARDS_HUB);
