@@ -225,8 +225,8 @@ pub mod labels {
     pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
     /// Add-on that a CSR belongs to. `api:addon/v1alpha1`, `AddonLabelKey`
     pub const ADDON_NAME: &str = "open-cluster-management.io/addon-name";
-    /// On a namespace of a managed cluster: add-ons are there. `pkg/operator/operators/klusterlet/controllers/addonsecretcontroller`,
-    /// `addonInstallNamespaceLabelKey`
+    /// On a namespace of a managed cluster: add-ons are there.
+    /// `pkg/operator/operators/klusterlet/controllers/addonsecretcontroller`, `addonInstallNamespaceLabelKey`
     pub const ADDON_NAMESPACE: &str = "addon.open-cluster-management.io/namespace";
     /// Set that a ManagedCluster is in. `api:cluster/v1beta2`, `ClusterSetLabel`
     pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";

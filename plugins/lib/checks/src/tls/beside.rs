@@ -8,8 +8,8 @@ use super::profile::Profile;
 use super::report::{Report, judge};
 use crate::suppress::Suppression;
 
-/// What a cluster has, with what a hub knows of it: how the hub verifies it, its TLS profile, its present signer, and what agents of
-/// that cluster have reported to it.
+/// What a cluster has, with what a hub knows of it: how the hub verifies it, its TLS profile, its present signer, and what agents
+/// of that cluster have reported to it.
 pub fn beside(own: &Inventory, hub: &Inventory) -> Inventory {
     let of_relations = own.relations.iter().filter_map(|relation| relation.cluster.as_deref());
     let names: BTreeSet<&str> =

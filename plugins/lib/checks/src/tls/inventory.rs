@@ -364,7 +364,8 @@ pub struct Handshake {
     /// The versions that the server was seen to accept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<Version>,
-    /// The cipher suites of TLS 1.2 that the server was seen to accept, by their IANA names and in the order in which it chose them.
+    /// The cipher suites of TLS 1.2 that the server was seen to accept, by their IANA names and in the order in which it chose
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suites: Vec<String>,
 }

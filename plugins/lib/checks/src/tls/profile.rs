@@ -13,8 +13,8 @@ pub enum Profile {
     Intermediate,
     /// TLS 1.0 and newer, with what old clients have.
     Old,
-    /// What servers of Kubernetes have by default (`CipherSuites` of Go's `crypto/tls`): TLS 1.2 and newer, with the cipher suites of
-    /// `intermediate` and those that exchange a new key each time and encrypt by AES in CBC mode with SHA-1.
+    /// What servers of Kubernetes have by default (`CipherSuites` of Go's `crypto/tls`): TLS 1.2 and newer, with the cipher suites
+    /// of `intermediate` and those that exchange a new key each time and encrypt by AES in CBC mode with SHA-1.
     #[default]
     Kubernetes,
     /// What the hub's ConfigMap `ocm-tls-profile` says, of every server; what it does not say is as in `kubernetes`, which is what
@@ -181,8 +181,8 @@ const SUITES: &[&str] = &[
 /// The cipher suites of TLS 1.3, which are always on and are taken as names.
 const SUITES_13: &[&str] = &["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
 
-/// One of these has to be among the cipher suites of a server with HTTP/2 that accepts TLS 1.2 (RFC 9113 section 9.2.2). Go does not
-/// start it otherwise (`ConfigureServer` of `golang.org/x/net/http2`).
+/// One of these has to be among the cipher suites of a server with HTTP/2 that accepts TLS 1.2 (RFC 9113 section 9.2.2). Go does
+/// not start it otherwise (`ConfigureServer` of `golang.org/x/net/http2`).
 const OF_HTTP2: [&str; 2] = ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"];
 
 impl TlsSettings {
