@@ -48,6 +48,10 @@ Examples:
   kubectl ocm tls-check secret/open-cluster-management-agent/hub-kubeconfig-secret --context c1
   kubectl get secret web -o jsonpath='{.data.tls\\.crt}' | base64 -d | kubectl ocm tls-check -
 
+  # What a server inside of the cluster presents, and accepts
+  kubectl ocm tls-check service/open-cluster-management-hub/cluster-manager-work-webhook:9443 \
+    --context hub --profile intermediate
+
   # What a finding means
   kubectl ocm troubleshoot --explain OCM4001
 
@@ -60,13 +64,14 @@ but something could not be looked at, 130 interrupted.";
 /// `kubectl ocm tls-check`.
 #[derive(Args, Debug)]
 pub(crate) struct TlsCheckArgs {
-    /// HOST:PORT, secret/NAMESPACE/NAME, a file of certificates or a kubeconfig, or - for stdin (repeatable)
+    /// HOST:PORT, service/NAMESPACE/NAME:PORT, pod/NAMESPACE/NAME:PORT, secret/NAMESPACE/NAME, a file of certificates or a
+    /// kubeconfig, or - for stdin (repeatable)
     #[arg(value_name = "TARGET")]
     pub(crate) targets: Vec<String>,
     /// Contexts of many clusters, for one report of all of them
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "targets")]
     pub(crate) contexts: Vec<String>,
-    /// File of CA certificates to verify HOST:PORT and files with (default: the system's for HOST:PORT)
+    /// File of CA certificates to verify servers and files with (default: the system's for HOST:PORT)
     #[arg(long, value_name = "FILE", requires = "targets")]
     pub(crate) ca_file: Option<PathBuf>,
     /// Also report what expires within this time, e.g. 30d, or with this part of its life left, e.g. 20%

@@ -11,7 +11,7 @@ use ocm_checks::tls::{Inventory, Profile, Report, Unseen, Within, judge, judge_b
 use ocm_cli::findings::Contexts;
 use ocm_cli::{Ui, files};
 use ocm_core::{Exit, Failure, Narrator, certificate, duration};
-use ocm_flows::tls::{self, Fleet, Member};
+use ocm_flows::tls::{self, By, Fleet, Inside, Member};
 use ocm_kube::{Cluster, connect};
 
 use crate::args::{FailOn, TlsCheckArgs};
@@ -24,6 +24,8 @@ enum Target {
     Address(String),
     /// A Secret: namespace and name.
     Secret(String, String),
+    /// A server inside of the cluster.
+    Inside(Inside),
     /// A file, which is read in each round.
     File(PathBuf),
     /// What can be read once: the content of stdin or of a pipe, with the name that messages give it and the folder that it is in.
@@ -35,6 +37,7 @@ impl std::fmt::Display for Target {
         match self {
             Self::Address(name) | Self::Content(name, ..) => f.write_str(name),
             Self::Secret(namespace, name) => write!(f, "Secret {namespace}/{name}"),
+            Self::Inside(server) => write!(f, "{server}"),
             Self::File(path) => path.display().fmt(f),
         }
     }
@@ -97,8 +100,8 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
     let targets = files::beside(all).await?;
     let plain = client.connection()?;
     let members: Vec<Member> = contexts.iter().map(|context| Member::new(context, &plain)).collect();
-    let is_secret = |target: &Target| matches!(target, Target::Secret(..));
-    let needs_cluster = members.is_empty() && (targets.is_empty() || targets.iter().any(is_secret));
+    let is_there = |target: &Target| matches!(target, Target::Secret(..) | Target::Inside(_));
+    let needs_cluster = members.is_empty() && (targets.is_empty() || targets.iter().any(is_there));
     let mut plan = Plan {
         targets,
         authorities: ca_file.as_deref().map(authorities).transpose()?,
@@ -218,6 +221,10 @@ async fn look_at(plan: &Plan, target: &Target) -> Result<Option<Inventory>, Fail
         Target::Content(name, folder, content) => {
             tls::content(name, folder.as_deref(), content, server_name, authorities).await.map(Some)
         }
+        Target::Inside(server) => match &plan.cluster {
+            Some(cluster) => tls::inside(cluster, server, authorities).await.map(Some),
+            None => Ok(None),
+        },
         Target::Secret(namespace, name) => match &plan.cluster {
             Some(cluster) => tls::secret(cluster, namespace, name).await.map(Some),
             None => Ok(None),
@@ -265,6 +272,14 @@ fn target(text: &str) -> Result<Target, Failure> {
             _ => Err(Failure::usage(format!("{text:?} names no Secret")).hint("write secret/NAMESPACE/NAME")),
         };
     }
+    for (by, rest) in [(By::Pod, text.strip_prefix("pod/")), (By::Service, text.strip_prefix("service/"))] {
+        if let Some(rest) = rest {
+            return inside(by, rest).map(Target::Inside).ok_or_else(|| {
+                Failure::usage(format!("{text:?} names no port of a server inside of the cluster"))
+                    .hint("write pod/NAMESPACE/NAME:PORT or service/NAMESPACE/NAME:PORT")
+            });
+        }
+    }
     let path = Path::new(text);
     if path.is_file() {
         return Ok(Target::File(path.to_owned()));
@@ -280,6 +295,15 @@ fn target(text: &str) -> Result<Target, Failure> {
     }
     Err(Failure::usage(format!("{text:?} is neither a file that is there, nor HOST:PORT, nor secret/NAMESPACE/NAME"))
         .hint("name the cluster with --context, or a server with its port, such as hub.example:6443"))
+}
+
+/// A server inside of a cluster, from `NAMESPACE/NAME:PORT`.
+fn inside(by: By, text: &str) -> Option<Inside> {
+    let (namespace, rest) = text.split_once('/')?;
+    let (name, port) = rest.rsplit_once(':')?;
+    let port = port.parse().ok()?;
+    let is_whole = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
+    is_whole.then(|| Inside { by, namespace: namespace.to_owned(), name: name.to_owned(), port })
 }
 
 /// The certificates of `--ca-file`.

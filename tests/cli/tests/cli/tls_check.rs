@@ -410,6 +410,9 @@ fn what_cannot_be_looked_at_is_a_sentence() {
     for (words, sentence) in [
         (vec!["nowhere"], "is neither a file that is there, nor HOST:PORT"),
         (vec!["secret/x"], "names no Secret"),
+        (vec!["pod/x/y"], "names no port of a server"),
+        (vec!["service/x:443"], "names no port of a server"),
+        (vec!["service/x/y:https"], "names no port of a server"),
         (vec![file.as_str()], "holds neither certificates as PEM nor a kubeconfig"),
         (vec!["a:1", "--expires-in=soon"], "neither a time such as 30d"),
         (vec!["a:1", "--interval=0"], "longer than none"),

@@ -213,6 +213,38 @@ fn a_healthy_pair_has_no_findings_tells_no_secret_and_nothing_is_written() {
 }
 
 #[test]
+fn servers_inside_of_a_cluster_present_what_their_secrets_hold() {
+    let _alone = alone();
+    let hub = hub();
+    let bundle = object(hub, &["configmap", "ca-bundle-configmap", "--namespace", HUB]);
+    let file = hub.dir().expect("a folder").join("bundle.pem");
+    std::fs::write(&file, bundle["data"]["ca-bundle.crt"].as_str().unwrap_or_default()).expect("a file");
+    let ca = format!("--ca-file={}", file.display());
+    let service = format!("service/{HUB}/cluster-manager-registration-webhook:9443");
+    let (said, document) = check(hub.kubeconfig(), &[&service, &ca, "--fail-on=warning"]);
+    assert_eq!((said.code, ids(&document)), (Some(0), vec![]), "{said:?}");
+    let relation = &document["inventory"]["relations"][0];
+    assert!(relation["handshake"]["suites"].as_array().is_some_and(|suites| !suites.is_empty()), "{said:?}");
+    let presented = relation["chain"][0].clone();
+    let secret = format!("secret/{HUB}/registration-webhook-serving-cert");
+    let (said, document) = check(hub.kubeconfig(), &[&secret]);
+    assert_eq!(document["inventory"]["relations"][0]["chain"][0], presented, "{said:?}");
+    // Whom it is to be trusted by is not known without a file, and nothing is said about it.
+    let (said, document) = check(hub.kubeconfig(), &[&service]);
+    assert_eq!((said.code, ids(&document)), (Some(0), vec![]), "{said:?}");
+    let (said, document) = check(hub.kubeconfig(), &[&service, &ca, "--profile=modern", "--fail-on=warning"]);
+    assert_eq!((said.code, ids(&document)), (Some(3), vec!["OCM4030"]), "{said:?}");
+    // The port of a pod, which no Service stands for.
+    let label = "--selector=app=cluster-manager-registration-webhook";
+    let pod = hub.kubectl(&["get", "pods", label, "--namespace", HUB, "--output=jsonpath={.items[0].metadata.name}"]);
+    let pod = format!("pod/{HUB}/{}:9443", pod.expect("there is a pod"));
+    let (said, document) = check(hub.kubeconfig(), &[&pod, &ca, "--fail-on=warning"]);
+    assert_eq!((said.code, ids(&document)), (Some(0), vec![]), "{said:?}");
+    let wrong = run(kubectl_ocm("tls-check", hub.kubeconfig()).arg(format!("service/{HUB}/nobody:9443")));
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("there is no Service"), "{wrong:?}");
+}
+
+#[test]
 fn many_clusters_are_looked_at_for_one_report_and_one_that_is_gone_hides_no_other() {
     let _alone = alone();
     let (hub, managed) = (hub(), managed());
