@@ -190,12 +190,6 @@ pub mod identity {
         (!cluster.is_empty() && !agent.is_empty() && !agent.contains(':')).then_some((cluster, agent))
     }
 
-    /// Group of an add-on of one cluster: an organization of its certificates, unless it asks for others.
-    /// `pkg/registration/spoke/addon`, `defaultOrganization`
-    pub fn addon_group(cluster: &str, addon: &str) -> String {
-        format!("{PREFIX}cluster:{cluster}:addon:{addon}")
-    }
-
     /// Cluster and add-on of the user name that add-ons have unless they ask for another one; none for any other name.
     /// `pkg/registration/spoke/addon`, `defaultCommonName`
     pub fn parse_addon_user(user: &str) -> Option<(&str, &str)> {
@@ -387,8 +381,8 @@ mod tests {
         ] {
             assert_eq!(parse_agent_user(other), None, "{other}");
         }
-        let addon = format!("{}:agent:y", addon_group("c1", "x"));
-        assert_eq!(parse_addon_user(&addon), Some(("c1", "x")));
+        let addon = "system:open-cluster-management:cluster:c1:addon:x:agent:y";
+        assert_eq!(parse_addon_user(addon), Some(("c1", "x")));
         for other in [
             "system:open-cluster-management:c1:a1",
             "system:open-cluster-management:cluster:c1:addon:x",
