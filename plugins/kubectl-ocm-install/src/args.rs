@@ -70,6 +70,10 @@ Examples:
     --expose-grpc nodePort
   kubectl ocm install hub --registration-drivers csr,grpc --expose-grpc loadBalancer
 
+  # Or by a Gateway of Gateway API with a listener that passes TLS through
+  kubectl ocm install hub --registration-drivers csr,grpc --expose-grpc gateway \\
+    --grpc-gateway infra/public
+
   # With the hub's pods on another cluster; its API server finds the webhooks at these addresses
   kubectl ocm install hub --mode hosted --context hosting --hub-context hub \\
     --registration-webhook HOST --work-webhook HOST
@@ -156,10 +160,13 @@ pub(crate) struct HubInstallArgs {
     /// Address of the gRPC server as agents see it
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Registration")]
     pub(crate) grpc_server: Option<String>,
-    /// Make a Service by which agents reach the gRPC server: at a port of the nodes, that of --grpc-server or 30443, or by
-    /// a load balancer
+    /// Make that by which agents reach the gRPC server: a Service at a port of the nodes, that of --grpc-server or 30443, or
+    /// with a load balancer, or a route of a Gateway
     #[arg(long, value_enum, value_name = "TYPE", help_heading = "Registration")]
     pub(crate) expose_grpc: Option<GrpcExposureWord>,
+    /// Gateway for --expose-grpc gateway, with a listener that passes TLS through [default: the one that it was before]
+    #[arg(long, value_name = "NAMESPACE/NAME[/LISTENER]", help_heading = "Registration")]
+    pub(crate) grpc_gateway: Option<String>,
     /// ARN of the hub's EKS cluster, for the driver awsirsa [default: the one that the hub has, else its context,
     /// if that is an ARN]
     #[arg(long, value_name = "ARN", help_heading = "Registration")]
@@ -437,6 +444,8 @@ pub(crate) enum GrpcExposureWord {
     /// By a load balancer; without --grpc-server the operator's own Service has it
     #[value(name = "loadBalancer", alias = "loadbalancer")]
     LoadBalancer,
+    /// By a Gateway, that of --grpc-gateway; without --grpc-server under the host name that it tells
+    Gateway,
 }
 
 /// Words of `--grpc-endpoint-type`.

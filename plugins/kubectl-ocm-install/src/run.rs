@@ -9,6 +9,7 @@ use ocm_cli::{ApplyArgs, OutputArgs, PlanView, Troubleshoot, Ui, contents, files
 use ocm_core::baseline::{Enforcement, Settings};
 use ocm_core::hub_addon::Content;
 use ocm_core::install::feature_gates::GATES;
+use ocm_core::install::gateway::Gateway;
 use ocm_core::install::hosted::{Hosting, Webhook};
 use ocm_core::install::{Driver, GrpcEndpoint, GrpcExposure, HubMode, Options, OptionsError};
 use ocm_core::plan::Mode;
@@ -195,6 +196,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         grpc_endpoint_type,
         grpc_server,
         expose_grpc,
+        grpc_gateway,
         hub_cluster_arn,
         aws_resource_tags,
         mode,
@@ -237,7 +239,11 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         expose_grpc: expose_grpc.map(|word| match word {
             GrpcExposureWord::NodePort => GrpcExposure::NodePort,
             GrpcExposureWord::LoadBalancer => GrpcExposure::LoadBalancer,
+            GrpcExposureWord::Gateway => GrpcExposure::Gateway,
         }),
+        grpc_gateway: grpc_gateway.as_deref().map(gateway).transpose()?,
+        // The flow asks the hub.
+        route_version: None,
         resources: resources.requirement()?,
         scheduling: nodes.scheduling(None)?,
         use_bootstrap_token,
@@ -288,6 +294,13 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         Err(failure) => Err(Troubleshoot::new(client.words()).explain(failure, &[], &*ui).await),
         done => done,
     }
+}
+
+fn gateway(text: &str) -> Result<Gateway, Failure> {
+    Gateway::parse(text).ok_or_else(|| {
+        Failure::usage(format!("--grpc-gateway {text:?} is not NAMESPACE/NAME or NAMESPACE/NAME/LISTENER"))
+            .hint("see which there are: kubectl get gateways.gateway.networking.k8s.io --all-namespaces")
+    })
 }
 
 /// Where the hub's API server finds a webhook.

@@ -56,6 +56,18 @@ pub(crate) fn options(error: OptionsError) -> Failure {
             .hint("or let the cluster find an address: --grpc-endpoint-type loadBalancer"),
         OptionsError::NotAnAddress(text) => Failure::usage(format!("--grpc-server {text:?} is not HOST or HOST:PORT"))
             .hint("write it as hub.example:443"),
+        OptionsError::Gateway => {
+            Failure::usage("--expose-grpc gateway and --grpc-gateway NAMESPACE/NAME[/LISTENER] go together")
+                .hint("see which Gateways there are: kubectl get gateways.gateway.networking.k8s.io --all-namespaces")
+        }
+        OptionsError::NotAName(host) => Failure::usage(format!(
+            "--grpc-server {host} is an IP address, and a Gateway that passes TLS through tells servers apart by their names"
+        ))
+        .hint("name a host that leads to the Gateway: --grpc-server HOST"),
+        OptionsError::BalancedGateway => {
+            Failure::usage("with --expose-grpc gateway the gRPC server has no load balancer of its own")
+                .hint("leave --grpc-endpoint-type out")
+        }
         OptionsError::AutoApprovalIsOff => {
             Failure::usage(format!("--auto-approved-… has no effect without the feature gate {AUTO_APPROVAL}"))
                 .hint(format!("add it: --feature-gates {AUTO_APPROVAL}=true"))

@@ -18,6 +18,9 @@ pub const NODE_PORT: u16 = 30443;
 /// Annotation of a ClusterManager: the port at which agents find the gRPC server. The ClusterManager has no field for it,
 /// and the certificate of the server is made for whatever stands in the field of the host.
 pub const PORT_ANNOTATION: &str = "kubectl-ocm/grpc-port";
+/// Annotation of a ClusterManager: the Gateway by which agents find the gRPC server, as `NAMESPACE/NAME[/LISTENER]`; empty where
+/// they are led to it in another way again.
+pub const GATEWAY_ANNOTATION: &str = "kubectl-ocm/grpc-gateway";
 
 /// Host and port of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +129,10 @@ pub fn published(manager: &ClusterManager, own: Option<&Service>, exposed: Optio
         _ => endpoint.hostname.as_ref()?.host.clone(),
     };
     let (host, port) = Address::parse(&said)?;
-    let noted = || manager.metadata.annotations.as_ref()?.get(PORT_ANNOTATION)?.parse().ok();
+    let annotation = |key: &str| manager.metadata.annotations.as_ref()?.get(key).filter(|value| !value.is_empty());
+    let noted = || annotation(PORT_ANNOTATION)?.parse().ok();
+    // A Service of ours may be left from before there was a Gateway.
+    let exposed = exposed.filter(|_| annotation(GATEWAY_ANNOTATION).is_none());
     let port = port.or_else(|| port_of(exposed?)).or_else(noted).unwrap_or(USUAL_PORT);
     Some(Address { host, port })
 }
@@ -224,6 +230,11 @@ mod tests {
         assert_eq!(found(&noted, None).as_deref(), Some("hub.example:30443"));
         let node = service(json!({"type": "NodePort", "ports": [{"port": 443, "nodePort": 30090}]}), json!({}));
         assert_eq!(found(&noted, Some(&node)).as_deref(), Some("hub.example:30090"));
+        let by_gateway = |gateway: &str| json!({PORT_ANNOTATION: "8443", GATEWAY_ANNOTATION: gateway});
+        let led = exposing(hostname("hub.example"), by_gateway("infra/public"));
+        assert_eq!(found(&led, Some(&node)).as_deref(), Some("hub.example:8443"));
+        let led_no_more = exposing(hostname("hub.example"), by_gateway(""));
+        assert_eq!(found(&led_no_more, Some(&node)).as_deref(), Some("hub.example:30090"));
         assert_eq!(
             found(&exposing(hostname("hub.example:8443"), json!({})), Some(&node)).as_deref(),
             Some("hub.example:8443")

@@ -10,7 +10,7 @@ mod membership;
 mod namespaces;
 mod placements;
 mod selections;
-mod selector;
+pub(crate) mod selector;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 type Values = BTreeMap<String, String>;
 
 /// What labels lack; none if they match. An empty selector matches everything.
-pub(super) fn unmet(selector: &LabelSelector, labels: &Values) -> Option<String> {
+pub(crate) fn unmet(selector: &LabelSelector, labels: &Values) -> Option<String> {
     let equal = selector.match_labels.iter().flatten();
     let equal = equal.map(|(key, value)| among(key, std::slice::from_ref(value), labels, "label"));
     let expressions = selector.match_expressions.iter().flatten();

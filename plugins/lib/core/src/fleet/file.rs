@@ -86,6 +86,7 @@ pub(super) struct InstallEntry {
     pub(super) grpc_endpoint_type: Option<EndpointWord>,
     pub(super) grpc_server: Option<String>,
     pub(super) expose_grpc: Option<ExposureWord>,
+    pub(super) grpc_gateway: Option<String>,
     pub(super) hub_cluster_arn: Option<String>,
     pub(super) aws_resource_tags: Vec<String>,
     pub(super) resources: Option<ResourcesEntry>,
@@ -192,12 +193,13 @@ pub(super) enum EndpointWord {
     LoadBalancer,
 }
 
-/// By which Service agents reach the gRPC server.
+/// By what agents reach the gRPC server.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum ExposureWord {
     NodePort,
     LoadBalancer,
+    Gateway,
 }
 
 /// Reads the text: the file, and the line of each of its clusters.

@@ -10,6 +10,7 @@ use super::wrong::Place;
 use super::{Files, Wrong};
 use crate::Failure;
 use crate::install::feature_gates::{AUTO_APPROVAL, GATES};
+use crate::install::gateway::Gateway;
 use crate::install::hosted::Hosting;
 use crate::install::{Driver, DriverSetting, GrpcEndpoint, GrpcExposure, Options, OptionsError};
 use crate::release::Component;
@@ -85,6 +86,7 @@ fn options(entry: InstallEntry, place: &Place, files: Files<'_>) -> Result<Optio
         grpc_endpoint_type,
         grpc_server,
         expose_grpc,
+        grpc_gateway,
         hub_cluster_arn,
         aws_resource_tags,
         resources: amounts,
@@ -118,7 +120,11 @@ fn options(entry: InstallEntry, place: &Place, files: Files<'_>) -> Result<Optio
         expose_grpc: expose_grpc.map(|word| match word {
             ExposureWord::NodePort => GrpcExposure::NodePort,
             ExposureWord::LoadBalancer => GrpcExposure::LoadBalancer,
+            ExposureWord::Gateway => GrpcExposure::Gateway,
         }),
+        grpc_gateway: grpc_gateway.map(|text| gateway(&text, place)).transpose()?,
+        // The hub says it.
+        route_version: None,
         resources: resources(amounts.as_ref(), place)?,
         scheduling: nodes(&node_selector, &tolerations, place)?,
         use_bootstrap_token,
@@ -128,6 +134,11 @@ fn options(entry: InstallEntry, place: &Place, files: Files<'_>) -> Result<Optio
         // A fleet's hub runs on itself, or is there and stays as it is.
         hosting: Hosting::default(),
     })
+}
+
+fn gateway(text: &str, place: &Place) -> Result<Gateway, Wrong> {
+    Gateway::parse(text)
+        .ok_or_else(|| place.wrong("grpcGateway", format!("{text:?} is not NAMESPACE/NAME or NAMESPACE/NAME/LISTENER")))
 }
 
 fn images_of(images: BTreeMap<String, String>, place: &Place) -> Result<BTreeMap<Component, String>, Wrong> {
@@ -176,6 +187,15 @@ pub fn options_failure(error: OptionsError) -> Failure {
         }
         OptionsError::NotAnAddress(text) => {
             usage("grpcServer", format!("{text:?} is not HOST or HOST:PORT")).hint("write it as hub.example:443")
+        }
+        OptionsError::Gateway => {
+            usage("grpcGateway", "it goes together with exposeGrpc: gateway, as NAMESPACE/NAME".to_owned())
+        }
+        OptionsError::NotAName(host) => {
+            usage("grpcServer", format!("{host} is an IP address, and a Gateway tells servers apart by their names"))
+        }
+        OptionsError::BalancedGateway => {
+            usage("grpcEndpointType", "with exposeGrpc: gateway it is hostname".to_owned())
         }
         OptionsError::AutoApprovalIsOff => {
             usage("featureGates", format!("without {AUTO_APPROVAL} identities that are approved have no effect"))

@@ -12,9 +12,9 @@ use ocm_api::operator::{
 use serde_json::{Map, Value, json};
 
 use super::feature_gates::{AUTO_APPROVAL, GATES};
-use super::{Driver, DriverSetting, GrpcEndpoint, GrpcExposure, Options, OptionsError, expose};
+use super::{Driver, DriverSetting, GrpcEndpoint, GrpcExposure, Options, OptionsError, expose, gateway};
 use crate::gates::{Gate, Part};
-use crate::grpc::PORT_ANNOTATION;
+use crate::grpc::{GATEWAY_ANNOTATION, PORT_ANNOTATION};
 use crate::reconcile;
 use crate::release::Component;
 
@@ -98,6 +98,9 @@ pub(super) fn body(
     options.scheduling.tell_operator(spec);
     if let Some(port) = expose::port(options, live)? {
         body["metadata"]["annotations"] = json!({ PORT_ANNOTATION: port.to_string() });
+    }
+    if let Some(gateway) = expose::noted(options, (&body, live))? {
+        body["metadata"]["annotations"][GATEWAY_ANNOTATION] = Value::from(gateway);
     }
     warnings.extend(options.values.remarks(&body["spec"]));
     warnings.extend(kept_users(options.values.spec(), live));
@@ -207,13 +210,21 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
     if options.expose_grpc.is_some() && !is_on {
         return Err(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::Exposure));
     }
+    // The certificate is made for what stands there, so the port does not.
+    let host = expose::typed(options)?.map(|(host, _)| host);
+    if options.expose_grpc == Some(GrpcExposure::Gateway) {
+        if options.grpc_endpoint == Some(GrpcEndpoint::LoadBalancer) {
+            return Err(OptionsError::BalancedGateway);
+        }
+        if let Some(address) = host.as_ref().filter(|host| gateway::is_ip(host)) {
+            return Err(OptionsError::NotAName(address.clone()));
+        }
+    }
     let exposed = live.and_then(|live| live.pointer("/spec/serverConfiguration/endpointsExposure"));
     let is_exposed = exposed.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     if !is_on || (is_exposed && !typed) {
         return Ok(());
     }
-    // The certificate is made for what stands there, so the port does not.
-    let host = expose::typed(options)?.map(|(host, _)| host);
     let of_grpc = |entry: &&Value| entry["protocol"] == "grpc" && entry.get("usage").is_none();
     let there = exposed.and_then(Value::as_array).into_iter().flatten().find(of_grpc);
     let there: Option<Endpoint> = there.and_then(|entry| serde_json::from_value(entry["grpc"].clone()).ok());

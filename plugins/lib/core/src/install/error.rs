@@ -15,6 +15,12 @@ pub enum OptionsError {
     NoGrpcAddress,
     /// The address of the gRPC server is none.
     NotAnAddress(String),
+    /// The gRPC server is to be reached by a Gateway, and none is named; or one is named, and it is to be reached in another way.
+    Gateway,
+    /// Agents are to ask a Gateway for this host, which is an IP address.
+    NotAName(String),
+    /// The gRPC server is to be reached by a Gateway, and its certificate is to be for a load balancer.
+    BalancedGateway,
     /// Identities are to be approved by a hub that approves nothing by itself.
     AutoApprovalIsOff,
     /// This identity, or pattern of identities, is to be approved and has a comma: the hub would take each part for one.

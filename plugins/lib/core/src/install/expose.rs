@@ -6,8 +6,9 @@ use ocm_api::Manifest;
 use ocm_api::names::namespaces;
 use serde_json::{Value, json};
 
+use super::gateway::{self, Gateway};
 use super::{Driver, GrpcExposure, Options, OptionsError};
-use crate::grpc::{self, Address, NODE_PORT, PORT, PORT_ANNOTATION, USUAL_PORT};
+use crate::grpc::{self, Address, GATEWAY_ANNOTATION, NODE_PORT, PORT, PORT_ANNOTATION, USUAL_PORT};
 
 /// Host and port that were typed for the gRPC server.
 ///
@@ -35,8 +36,42 @@ pub(super) fn port(options: &Options, live: Option<&Value>) -> Result<Option<u16
     })
 }
 
-/// The hub's namespace, which the operator would make later, and the Service in it. Both go when the operator removes the
-/// hub. None where nothing was typed, or the operator's own Service has a load balancer.
+/// The Gateway by which agents reach the server after an installation whose ClusterManager this is: as typed, else as noted
+/// before; none: they reach it in another way.
+///
+/// # Errors
+/// A Gateway that is not named, or that has no use.
+pub(super) fn gateway(
+    options: &Options,
+    (manager, live): (&Value, Option<&Value>),
+) -> Result<Option<Gateway>, OptionsError> {
+    let noted = || live.and_then(Gateway::noted);
+    match (options.expose_grpc, &options.grpc_gateway) {
+        (Some(GrpcExposure::Gateway), typed) => typed.clone().or_else(noted).map(Some).ok_or(OptionsError::Gateway),
+        (_, Some(_)) => Err(OptionsError::Gateway),
+        (None, None) if is_on(manager) && !is_balanced(manager, live) => Ok(noted()),
+        (_, None) => Ok(None),
+    }
+}
+
+/// What a ClusterManager notes of that Gateway; none: nothing, and nothing was noted.
+///
+/// # Errors
+/// As [`gateway`].
+pub(super) fn noted(options: &Options, managers: (&Value, Option<&Value>)) -> Result<Option<String>, OptionsError> {
+    let was_noted = managers.1.is_some_and(|live| Gateway::noted(live).is_some());
+    let gateway = gateway(options, managers)?.map(|gateway| gateway.to_string());
+    // What we have applied once stays unless it is applied otherwise.
+    Ok(gateway.or(was_noted.then(String::new)))
+}
+
+/// The host for which a ClusterManager has the certificate of the server made, where it names one.
+pub fn grpc_host(manager: &Value) -> Option<&str> {
+    endpoint(manager)?.pointer("/grpc/hostname/host").and_then(Value::as_str)
+}
+
+/// The hub's namespace, which the operator would make later, and in it the Service, or the route of a Gateway. Both go when the
+/// operator removes the hub. None where nothing was typed, or the operator's own Service has a load balancer.
 pub(super) fn objects(
     hub: &str,
     options: &Options,
@@ -47,6 +82,12 @@ pub(super) fn objects(
     if exposure == GrpcExposure::LoadBalancer && is_balanced(manager, live) {
         return None;
     }
+    let meta = |namespace: Option<&str>, name: &str| ObjectMeta {
+        namespace: namespace.map(str::to_owned),
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    };
+    let space = Manifest::with::<Namespace>(&meta(None, namespaces::HUB), Value::Null);
     let mut entry = json!({"name": "grpc", "protocol": "TCP", "port": USUAL_PORT, "targetPort": PORT});
     let type_ = match exposure {
         GrpcExposure::NodePort => {
@@ -54,32 +95,44 @@ pub(super) fn objects(
             "NodePort"
         }
         GrpcExposure::LoadBalancer => "LoadBalancer",
+        GrpcExposure::Gateway => {
+            let gateway = Gateway::noted(manager)?;
+            let name = grpc_host(manager).or_else(|| grpc_host(live?))?;
+            return Some([space, gateway::route(hub, Some(&gateway), name, options.route_version.as_deref())?]);
+        }
     };
     let spec = json!({"type": type_, "selector": {"app": grpc::service(hub)}, "ports": [entry]});
-    let meta = |namespace: Option<&str>, name: &str| ObjectMeta {
-        namespace: namespace.map(str::to_owned),
-        name: Some(name.to_owned()),
-        ..ObjectMeta::default()
-    };
     let service = meta(Some(namespaces::HUB), &grpc::exposed_service(hub));
-    Some([
-        Manifest::with::<Namespace>(&meta(None, namespaces::HUB), Value::Null),
-        // A port of nodes goes when there is a load balancer in its place.
-        Manifest::with::<Service>(&service, json!({"spec": spec})).exactly(),
-    ])
+    // A port of nodes goes when there is a load balancer in its place.
+    Some([space, Manifest::with::<Service>(&service, json!({"spec": spec})).exactly()])
 }
 
-/// Our Service, by its name alone, where a ClusterManager leads no agent to it any more: none registers over gRPC, or the operator's
-/// own Service has a load balancer.
-pub(super) fn unneeded(hub: &str, manager: &Value, live: Option<&Value>) -> Option<Manifest> {
-    let drivers = manager.pointer("/spec/registrationConfiguration/registrationDrivers").and_then(Value::as_array);
-    let is_on = drivers.into_iter().flatten().any(|entry| entry["authType"] == Driver::Grpc.word());
+/// What of ours, by its name alone, a ClusterManager leads no agent to any more: the Service where none registers over gRPC, the
+/// operator's own Service has a load balancer, or there is a Gateway; the route where there is no Gateway any more.
+pub(super) fn unneeded(hub: &str, manager: &Value, live: Option<&Value>, version: Option<&str>) -> Vec<Manifest> {
     let meta = ObjectMeta {
         namespace: Some(namespaces::HUB.to_owned()),
         name: Some(grpc::exposed_service(hub)),
         ..ObjectMeta::default()
     };
-    (!is_on || is_balanced(manager, live)).then(|| Manifest::with::<Service>(&meta, Value::Null))
+    let by_gateway = Gateway::noted(manager).is_some();
+    let is_left = by_gateway || !is_on(manager) || is_balanced(manager, live);
+    let service = is_left.then(|| Manifest::with::<Service>(&meta, Value::Null));
+    let was_noted = live.is_some_and(|live| Gateway::noted(live).is_some());
+    let route = (was_noted && !by_gateway).then(|| gateway::route(hub, None, "", version)).flatten();
+    service.into_iter().chain(route).collect()
+}
+
+/// Whether clusters may register over gRPC, as a ClusterManager says.
+fn is_on(manager: &Value) -> bool {
+    let drivers = manager.pointer("/spec/registrationConfiguration/registrationDrivers").and_then(Value::as_array);
+    drivers.into_iter().flatten().any(|entry| entry["authType"] == Driver::Grpc.word())
+}
+
+/// How a ClusterManager exposes the server, where it says so.
+fn endpoint(manager: &Value) -> Option<&Value> {
+    let exposures = manager.pointer("/spec/serverConfiguration/endpointsExposure")?.as_array()?;
+    exposures.iter().find(|one| one["protocol"] == "grpc")
 }
 
 /// Whether a ClusterManager has the operator make a Service with a load balancer. What it does not say is as on the live one.
@@ -190,20 +243,85 @@ mod tests {
         let live = Live { cluster_manager: Some(manager), ..Live::default() };
         let unneeded = |options: &Options, live: &Live| plan(options, live).unwrap().unneeded;
         for needed in [&node, &Options::default()] {
-            assert_eq!(unneeded(needed, &live), None, "{needed:?}");
+            assert_eq!(unneeded(needed, &live), [], "{needed:?}");
         }
         let balanced = options(None, Some(GrpcExposure::LoadBalancer));
         let balanced = Options { grpc_endpoint: Some(GrpcEndpoint::LoadBalancer), ..balanced };
         let without = Options { registration_drivers: Some(vec![Driver::Csr]), ..Options::default() };
         for left in [&balanced, &without] {
-            let told = unneeded(left, &live).unwrap();
+            let told = unneeded(left, &live).pop().unwrap();
             assert_eq!(told.name(), service.as_ref().unwrap()["metadata"]["name"], "{left:?}");
             assert_eq!(told.namespace(), Some(namespaces::HUB));
-            assert_eq!(unneeded(left, &Live::default()), None, "a new hub has none");
+            assert_eq!(unneeded(left, &Live::default()), [], "a new hub has none");
         }
         // With another load balancer the Service is that.
         let other = options(Some("hub.example"), Some(GrpcExposure::LoadBalancer));
-        assert_eq!(unneeded(&other, &live), None);
+        assert_eq!(unneeded(&other, &live), []);
+    }
+
+    fn by_gateway(server: Option<&str>, gateway: Option<&str>) -> Options {
+        let gateway = gateway.map(|text| Gateway::parse(text).unwrap());
+        Options { grpc_gateway: gateway, ..options(server, Some(GrpcExposure::Gateway)) }
+    }
+
+    #[test]
+    fn a_gateway_leads_to_the_server_by_a_route() {
+        let installed = |options: &Options, live: &Live| {
+            let plan = plan(options, live).unwrap();
+            let of =
+                |kind: &str| plan.plan.objects().find(|object| object.kind() == kind).map(|one| one.body().clone());
+            (of("ClusterManager").unwrap(), of("TLSRoute"), plan.unneeded)
+        };
+        let typed = by_gateway(Some("Hub.example:8443"), Some("infra/public/tls"));
+        let (manager, route, unneeded) = installed(&typed, &Live::default());
+        assert_eq!(unneeded, []);
+        assert_eq!(manager.pointer(EXPOSURE).unwrap()["hostname"]["host"], "Hub.example");
+        let annotations = json!({PORT_ANNOTATION: "8443", GATEWAY_ANNOTATION: "infra/public/tls"});
+        assert_eq!(manager["metadata"]["annotations"], annotations);
+        let route = route.unwrap();
+        assert_eq!(route["apiVersion"], "gateway.networking.k8s.io/v1");
+        assert_eq!(route["metadata"]["namespace"], namespaces::HUB);
+        let parent = &route["spec"]["parentRefs"][0];
+        let of_parent = [&parent["namespace"], &parent["name"], &parent["sectionName"]];
+        assert_eq!(of_parent, ["infra", "public", "tls"]);
+        assert_eq!(route["spec"]["hostnames"], json!(["hub.example"]));
+        let backend = &route["spec"]["rules"][0]["backendRefs"][0];
+        assert_eq!((&backend["name"], &backend["port"]), (&json!("cluster-manager-grpc-server"), &json!(8090)));
+        // It stays noted, is found again without its name, and is served as the hub serves it.
+        let live = Live { cluster_manager: Some(manager), ..Live::default() };
+        let (again, route, _) = installed(&Options::default(), &live);
+        assert_eq!((&again["metadata"]["annotations"], route), (&annotations, None));
+        let older = Options {
+            route_version: Some("gateway.networking.k8s.io/v1alpha2".to_owned()),
+            ..by_gateway(Some("hub.example:443"), None)
+        };
+        let (_, route, unneeded) = installed(&older, &live);
+        let route = route.unwrap();
+        assert_eq!(route["apiVersion"], "gateway.networking.k8s.io/v1alpha2");
+        assert_eq!(route["spec"]["parentRefs"][0]["name"], "public");
+        // A Service of before leads nobody any more, and neither does the route after it.
+        let names = |unneeded: &[Manifest]| unneeded.iter().map(Manifest::reference).collect::<Vec<_>>();
+        assert_eq!(names(&unneeded), ["service/cluster-manager-grpc-server-external"]);
+        let node = options(Some("10.0.0.1"), Some(GrpcExposure::NodePort));
+        let (manager, _, unneeded) = installed(&node, &live);
+        assert_eq!(names(&unneeded), ["tlsroute.gateway.networking.k8s.io/cluster-manager-grpc-server"]);
+        assert_eq!(manager["metadata"]["annotations"][GATEWAY_ANNOTATION], "");
+        let without = Options { registration_drivers: Some(vec![Driver::Csr]), ..Options::default() };
+        assert_eq!(installed(&without, &live).2.len(), 2);
+    }
+
+    #[test]
+    fn a_gateway_is_named_once_and_asked_for_a_name() {
+        let refused = |options: &Options| plan(options, &Live::default()).unwrap_err();
+        let (gateway, host) = (Some("infra/public"), Some("hub.example"));
+        assert_eq!(refused(&by_gateway(host, None)), OptionsError::Gateway);
+        let elsewhere = Options { expose_grpc: None, ..by_gateway(host, gateway) };
+        assert_eq!(refused(&elsewhere), OptionsError::Gateway);
+        assert_eq!(refused(&by_gateway(None, gateway)), OptionsError::NoGrpcAddress);
+        let address = "192.0.2.1".to_owned();
+        assert_eq!(refused(&by_gateway(Some(&address), gateway)), OptionsError::NotAName(address));
+        let balanced = Options { grpc_endpoint: Some(GrpcEndpoint::LoadBalancer), ..by_gateway(host, gateway) };
+        assert_eq!(refused(&balanced), OptionsError::BalancedGateway);
     }
 
     #[test]

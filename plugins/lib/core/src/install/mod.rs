@@ -10,6 +10,7 @@ pub(crate) mod deployment;
 mod error;
 mod expose;
 pub mod feature_gates;
+pub mod gateway;
 pub mod health;
 pub mod hosted;
 mod hosting;
@@ -22,6 +23,7 @@ pub(crate) mod rbac;
 mod releases;
 
 pub use error::{DriverSetting, OptionsError};
+pub use expose::grpc_host;
 pub use hosting::HubMode;
 pub use live::Live;
 pub use options::{Driver, GrpcEndpoint, GrpcExposure, Options};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ocm_api::operator::ResourceRequirement;
 
+use super::gateway::Gateway;
 use super::hosting::Hosting;
 use crate::gates::Gate;
 use crate::images::Digests;
@@ -47,8 +48,12 @@ pub struct Options {
     pub grpc_endpoint: Option<GrpcEndpoint>,
     /// Address of the gRPC server: host, and the port at which agents find it.
     pub grpc_server: Option<String>,
-    /// By which Service of ours agents reach the gRPC server.
+    /// By what of ours agents reach the gRPC server.
     pub expose_grpc: Option<GrpcExposure>,
+    /// The Gateway by which they reach it.
+    pub grpc_gateway: Option<Gateway>,
+    /// The API version in which the hub serves TLSRoutes, where it was asked.
+    pub route_version: Option<String>,
     /// CPU and memory of the hub's pods.
     pub resources: Option<ResourceRequirement>,
     /// On which nodes the hub's pods and those of its operator run.
@@ -87,13 +92,15 @@ impl Driver {
     }
 }
 
-/// A Service that makes the gRPC server reachable from outside of the hub.
+/// What makes the gRPC server reachable from outside of the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrpcExposure {
     /// At a port of the hub's nodes.
     NodePort,
     /// By a load balancer.
     LoadBalancer,
+    /// By a Gateway of Gateway API that is there.
+    Gateway,
 }
 
 /// How the gRPC server is exposed.

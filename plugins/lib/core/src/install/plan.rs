@@ -21,8 +21,8 @@ pub struct Installation {
     pub plan: Plan,
     /// What is to be applied on the hub itself, where that is another cluster.
     pub on_hub: Option<Plan>,
-    /// A Service of ours that exposed the gRPC server, and to which no agent is led any more; it may be there.
-    pub unneeded: Option<Manifest>,
+    /// What of ours has led agents to the gRPC server, and leads none any more; it may be there.
+    pub unneeded: Vec<Manifest>,
     /// Name of the ClusterManager.
     pub hub: String,
     /// The release that the hub runs afterwards; none if its images name none, or several.
@@ -90,9 +90,13 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
         )?;
     }
     let port = expose::port(options, live.cluster_manager.as_ref())?;
-    let exposed = expose::objects(&hub, options, (&cluster_manager, live.cluster_manager.as_ref()), port);
-    let is_left = live.cluster_manager.is_some() && exposed.is_none() && !is_hosted;
-    let unneeded = is_left.then(|| expose::unneeded(&hub, &cluster_manager, live.cluster_manager.as_ref())).flatten();
+    let before = live.cluster_manager.as_ref();
+    let exposed = expose::objects(&hub, options, (&cluster_manager, before), port);
+    let mut unneeded = match before.is_some() && !is_hosted {
+        true => expose::unneeded(&hub, &cluster_manager, before, options.route_version.as_deref()),
+        false => Vec::new(),
+    };
+    unneeded.retain(|one| exposed.iter().flatten().all(|planned| planned.reference() != one.reference()));
     let mut manager = Manifest::of(&ocm_api::ClusterManager::new(&hub, Default::default()));
     *manager.body_mut() = cluster_manager;
 
@@ -112,9 +116,9 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     } else {
         second.extend(rbac::bootstrap_rights());
     }
-    if let Some([space, service]) = exposed {
+    if let Some([space, way]) = exposed {
         first.push(space);
-        second.push(service);
+        second.push(way);
     }
     if options.use_bootstrap_token && !is_hosted {
         second.push(Manifest::of(&rbac::token_binding()));

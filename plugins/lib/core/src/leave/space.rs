@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use ocm_api::names::{bootstrap, hub, identity, labels, operators, secrets};
 use serde_json::Value;
 
+use crate::install::gateway;
 use crate::reconcile::FIELD_MANAGER;
 
 /// One object in a namespace, as a sweep over every kind finds it.
@@ -127,9 +128,9 @@ pub enum LeftOfHub {
 /// Judges the namespace of a hub's pods, and what is in it, where there is no ClusterManager.
 pub fn left_of_hub(namespace: &ObjectMeta, contents: &[Content]) -> LeftOfHub {
     let is_ours = |content: &Content| {
-        content.group.is_empty()
-            && matches!(content.kind.as_str(), "Service" | "Secret")
-            && is_applied_by_us(&content.metadata)
+        let is_core = content.group.is_empty() && matches!(content.kind.as_str(), "Service" | "Secret");
+        let is_route = content.group == gateway::GROUP && content.kind == gateway::ROUTE;
+        (is_core || is_route) && is_applied_by_us(&content.metadata)
     };
     let is_hubs =
         |content: &Content| matches!(content.kind.as_str(), "Deployment" | "ServiceAccount") && !content.comes_along();
@@ -262,6 +263,8 @@ mod tests {
         };
         assert_eq!(left(&made, &[&usual]), LeftOfHub::Ours);
         assert_eq!(left(&theirs, &[&usual, &exposed]), LeftOfHub::Ours);
+        let route = content(gateway::GROUP, "TLSRoute", json!({"name": "server", "managedFields": ours}));
+        assert_eq!(left(&theirs, &[&usual, &route]), LeftOfHub::Ours);
         assert_eq!(left(&theirs, &[&usual]), LeftOfHub::Nothing);
         assert_eq!(left(&theirs, &[&prepared]), LeftOfHub::Nothing, "somebody's, before there is a hub");
         assert_eq!(left(&made, &[&prepared]), LeftOfHub::Others(vec!["service/prepared".to_owned()]));

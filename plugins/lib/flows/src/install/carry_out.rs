@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ocm_api::Manifest;
+use ocm_api::{ClusterManager, Manifest};
 use ocm_core::install::{self, HubMode, Installation, Live, Options, OptionsError};
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, reconcile};
@@ -10,7 +10,7 @@ use ocm_kube::{Cluster, access, apply};
 
 use super::error::InstallError;
 use super::hosted::{self, Hub};
-use super::{former, preflight, releases, survey};
+use super::{former, gateway, preflight, releases, survey};
 use crate::usable::Awaited;
 
 /// What helps where a hub is not usable in time.
@@ -84,7 +84,8 @@ pub async fn install(
             let api = hub.as_ref().map(|hub| hub.account.cluster);
             let (hub, doing) = (installation.hub.as_str(), "waiting for the hub to be usable");
             let hub = Awaited { cluster, api, hub, doing };
-            let usable = hub.until(Instant::now() + request.timeout, narrator, async |_| Ok(None)).await;
+            let rest = async |_: &ClusterManager| gateway::lacks(cluster, &installation.plan).await;
+            let usable = hub.until(Instant::now() + request.timeout, narrator, rest).await;
             Some(usable.map_err(|failure| failure.hint(AGAIN)))
         }
         false => None,
@@ -167,6 +168,7 @@ async fn prepare<'a>(
             if live.cluster_manager.is_none() {
                 hosted::refuse_hosted(cluster).await?;
             }
+            gateway::find(cluster, &mut options, &live, narrator).await?;
         }
         (HubMode::Default, Some(_)) => return Err(OptionsError::NotHosted.into()),
         (HubMode::Hosted, None) => return Err(OptionsError::NoHub.into()),
@@ -185,21 +187,23 @@ async fn prepare<'a>(
             installation.warnings.push(warning);
         }
     }
-    installation.warnings.extend(still_there(cluster, installation.unneeded.as_ref()).await);
+    for unneeded in &installation.unneeded {
+        installation.warnings.extend(still_there(cluster, unneeded).await);
+    }
     tell_about(&installation, narrator);
     Ok((installation, found))
 }
 
-/// Says that a Service of ours is there which is not needed any more. Who may not read it has not made it.
-async fn still_there(cluster: &Cluster, unneeded: Option<&Manifest>) -> Option<String> {
-    let service = unneeded?;
-    let found = apply::read(cluster, service).await.ok().flatten()?;
-    let name = service.name();
-    let space = service.namespace().unwrap_or_default();
+/// Says that something of ours is there which leads no agent to the gRPC server any more. Who may not read it has not made it.
+async fn still_there(cluster: &Cluster, unneeded: &Manifest) -> Option<String> {
+    let found = apply::read(cluster, unneeded).await.ok().flatten()?;
+    let (kind, name) = (unneeded.kind(), unneeded.name());
+    let space = unneeded.namespace().unwrap_or_default();
     (!reconcile::owned_by_us(&found).is_null()).then(|| {
         format!(
-            "Service {space}/{name} stays, by which agents reached the gRPC server, although none is led to it any more; to \
-             delete it: kubectl delete service -n {space} {name}"
+            "{kind} {space}/{name} stays, by which agents reached the gRPC server, although none is led to it any more; to \
+             delete it: kubectl delete {} -n {space} {name}",
+            kind.to_ascii_lowercase()
         )
     })
 }

@@ -11,6 +11,7 @@ mod carry_out;
 mod cert_manager;
 mod error;
 mod former;
+mod gateway;
 pub(crate) mod hosted;
 mod policy_engine;
 pub(crate) mod preflight;

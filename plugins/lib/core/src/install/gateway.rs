@@ -1,0 +1,354 @@
+//! The Gateway by which agents reach the hub's gRPC server: how people name it, whether it takes our route, and where agents find
+//! the server behind it.
+//!
+//! TLS is passed through to the server, which wants to see the certificates of agents. So it is the name in a handshake alone by
+//! which it is told from other servers. Source: <https://gateway-api.sigs.k8s.io/reference/spec/>.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use ocm_api::Manifest;
+use ocm_api::names::namespaces;
+use serde_json::{Value, json};
+
+use crate::cluster_sets::selector;
+use crate::grpc::{self, Address, GATEWAY_ANNOTATION, PORT};
+
+/// API group of Gateways and of their routes.
+pub const GROUP: &str = "gateway.networking.k8s.io";
+/// Kind of routes by the name in a TLS handshake.
+pub const ROUTE: &str = "TLSRoute";
+/// The API version of such a route where no cluster was asked which one it serves.
+const USUAL_VERSION: &str = "gateway.networking.k8s.io/v1";
+
+/// A Gateway, or one of its listeners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gateway {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The listener; none: any that takes the route.
+    pub listener: Option<String>,
+}
+
+impl Gateway {
+    /// Takes `NAMESPACE/NAME[/LISTENER]` apart; none where it is not that.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_name = |part: &str| {
+            let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+            !part.is_empty() && part.bytes().all(is_inner)
+        };
+        let parts: Vec<String> = text.split('/').filter(|part| is_name(part)).map(str::to_owned).collect();
+        if parts.len() != text.split('/').count() {
+            return None;
+        }
+        let mut parts = parts.into_iter();
+        let found = Self { namespace: parts.next()?, name: parts.next()?, listener: parts.next() };
+        parts.next().is_none().then_some(found)
+    }
+
+    /// The one by which agents reach the server of a hub, as its ClusterManager notes it; none: it notes none.
+    pub fn noted(manager: &Value) -> Option<Self> {
+        Self::parse(manager["metadata"]["annotations"][GATEWAY_ANNOTATION].as_str()?)
+    }
+}
+
+impl fmt::Display for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)?;
+        self.listener.iter().try_for_each(|listener| write!(f, "/{listener}"))
+    }
+}
+
+/// Why a Gateway leads no agent to the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// Nothing tells under which name agents ask for the server.
+    NoHost,
+    /// None of its listeners takes the route, for this reason.
+    NoListener(String),
+}
+
+/// Where agents find the server behind a Gateway. `labels` are those of the namespace of the route, `typed` the host and the port
+/// that were typed, and `there` the host for which the server's certificate is made now.
+///
+/// # Errors
+/// Why they do not find it.
+pub fn address(
+    wanted: &Gateway,
+    live: &Value,
+    labels: &BTreeMap<String, String>,
+    typed: Option<(String, Option<u16>)>,
+    there: Option<&str>,
+) -> Result<Address, Unfit> {
+    let (host, port) = typed.unzip();
+    let port = port.flatten();
+    let listeners = live["spec"]["listeners"].as_array().into_iter().flatten();
+    let named = listeners.filter(|one| wanted.listener.as_deref().is_none_or(|name| one["name"] == name));
+    let mut passing: Vec<&Value> =
+        named.filter(|one| one["protocol"] == "TLS" && one["tls"]["mode"] == "Passthrough").collect();
+    // One at the port that was typed is meant rather than another one.
+    passing.sort_by_key(|one| port.is_some() && one["port"].as_u64() != port.map(u64::from));
+    let mut trouble = match &wanted.listener {
+        Some(name) => format!("it has no listener {name:?} with protocol TLS and tls.mode Passthrough"),
+        None => "none of its listeners has protocol TLS and tls.mode Passthrough".to_owned(),
+    };
+    for (count, listener) in passing.into_iter().enumerate() {
+        match host_of(listener, wanted, live, labels, host.as_deref(), there) {
+            Ok(Some(host)) => {
+                let own = listener["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+                return Ok(Address { host, port: port.or(own).unwrap_or(grpc::USUAL_PORT) });
+            }
+            Ok(None) => return Err(Unfit::NoHost),
+            Err(why) if count == 0 => trouble = why,
+            Err(_) => {}
+        }
+    }
+    Err(Unfit::NoListener(trouble))
+}
+
+/// The name under which agents ask for the server at a listener; none: nothing tells one.
+fn host_of(
+    listener: &Value,
+    wanted: &Gateway,
+    live: &Value,
+    labels: &BTreeMap<String, String>,
+    host: Option<&str>,
+    there: Option<&str>,
+) -> Result<Option<String>, String> {
+    let name = listener["name"].as_str().unwrap_or_default();
+    let allowed = &listener["allowedRoutes"];
+    let mut kinds = allowed["kinds"].as_array().into_iter().flatten().peekable();
+    if kinds.peek().is_some() && !kinds.any(|kind| kind["kind"] == ROUTE) {
+        return Err(format!("its listener {name:?} takes no TLSRoutes"));
+    }
+    let from = allowed["namespaces"]["from"].as_str().unwrap_or("Same");
+    let lacks = match from {
+        "All" => None,
+        "Same" if wanted.namespace == namespaces::HUB => None,
+        "Selector" => {
+            let selector = serde_json::from_value(allowed["namespaces"]["selector"].clone());
+            selector::unmet(&selector.unwrap_or_else(|_| LabelSelector::default()), labels)
+        }
+        _ => Some("it is another one".to_owned()),
+    };
+    if let Some(lacks) = lacks {
+        return Err(format!(
+            "its listener {name:?} takes no routes of the namespace {}: allowedRoutes.namespaces.from is {from}, and {lacks}",
+            namespaces::HUB
+        ));
+    }
+    let own = listener["hostname"].as_str().filter(|own| !own.is_empty());
+    let takes = |host: &&str| own.is_none_or(|own| is_for(own, host));
+    if let Some(host) = host {
+        return match takes(&host) {
+            true => Ok(Some(host.to_owned())),
+            false => Err(format!("its listener {name:?} is for {}, not for {host}", own.unwrap_or_default())),
+        };
+    }
+    let there = there.filter(|there| !is_ip(there) && takes(there));
+    let known = own.filter(|own| !own.starts_with("*.")).or(there);
+    let mut addresses = live["status"]["addresses"].as_array().into_iter().flatten();
+    let told = || addresses.find(|one| one["type"] == "Hostname").and_then(|one| one["value"].as_str()).filter(takes);
+    Ok(known.or_else(told).map(str::to_owned))
+}
+
+/// Whether a host, which may begin with a wildcard for one or more labels, is the name that is asked for.
+fn is_for(host: &str, name: &str) -> bool {
+    let (host, name) = (host.to_ascii_lowercase(), name.to_ascii_lowercase());
+    match host.strip_prefix('*') {
+        Some(end) => name.strip_suffix(end).is_some_and(|rest| !rest.is_empty()),
+        None => host == name,
+    }
+}
+
+/// Whether a host is an IP address, of which no handshake tells.
+pub(super) fn is_ip(host: &str) -> bool {
+    host.parse::<IpAddr>().is_ok()
+}
+
+/// The addresses of a Gateway.
+pub fn addresses(live: &Value) -> Vec<&str> {
+    let all = live["status"]["addresses"].as_array().into_iter().flatten();
+    all.filter_map(|one| one["value"].as_str()).collect()
+}
+
+/// The route of a hub from a Gateway to the operator's Service of the server, for those who ask for this host. `version` is the API
+/// version in which the hub serves such routes, where that is known.
+pub(super) fn route(hub: &str, gateway: Option<&Gateway>, host: &str, version: Option<&str>) -> Option<Manifest> {
+    // What the API server fills in is said, too: the route is compared as it is.
+    let parent = gateway.map(|gateway| {
+        let mut parent =
+            json!({"group": GROUP, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name});
+        if let Some(listener) = &gateway.listener {
+            parent["sectionName"] = json!(listener);
+        }
+        parent
+    });
+    let service = json!({"group": "", "kind": "Service", "name": grpc::service(hub), "port": PORT, "weight": 1});
+    let spec = json!({
+        "parentRefs": parent.into_iter().collect::<Vec<Value>>(),
+        "hostnames": [host.to_ascii_lowercase()],
+        "rules": [{"backendRefs": [service]}],
+    });
+    let body = json!({
+        "apiVersion": version.unwrap_or(USUAL_VERSION),
+        "kind": ROUTE,
+        "metadata": {"namespace": namespaces::HUB, "name": grpc::service(hub)},
+        "spec": spec,
+    });
+    Manifest::written("tlsroutes", body).map(Manifest::exactly)
+}
+
+/// Why a Gateway does not lead along a route yet; none: it does.
+pub fn lacks(route: &Value) -> Option<String> {
+    let parents = route["status"]["parents"].as_array().into_iter().flatten();
+    let conditions: Vec<&Value> = parents.filter_map(|parent| parent["conditions"].as_array()).flatten().collect();
+    let of = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
+    let is = |condition: &Value, status: &str| condition["status"] == status;
+    let bad = match (of("Accepted"), of("ResolvedRefs")) {
+        (None, _) => return Some("no controller has looked at the TLSRoute of the gRPC server".to_owned()),
+        (Some(accepted), _) if !is(accepted, "True") => accepted,
+        (_, Some(resolved)) if is(resolved, "False") => resolved,
+        _ => return None,
+    };
+    let text = |member: &str| bad[member].as_str().unwrap_or_default();
+    let (kind, reason, message) = (text("type"), text("reason"), text("message"));
+    Some(format!("the TLSRoute of the gRPC server is not {kind}: {reason}: {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gateway(text: &str) -> Gateway {
+        Gateway::parse(text).unwrap()
+    }
+
+    fn listener(members: Value) -> Value {
+        let mut listener = json!({"name": "tls", "port": 8443, "protocol": "TLS", "tls": {"mode": "Passthrough"},
+            "allowedRoutes": {"namespaces": {"from": "All"}}});
+        for (member, value) in members.as_object().unwrap() {
+            listener[member] = value.clone();
+        }
+        listener
+    }
+
+    fn of(listeners: Vec<Value>, addresses: Value) -> Value {
+        json!({"spec": {"listeners": listeners}, "status": {"addresses": addresses}})
+    }
+
+    fn found(
+        live: &Value,
+        name: &str,
+        typed: Option<(&str, Option<u16>)>,
+        there: Option<&str>,
+    ) -> Result<String, Unfit> {
+        let labels = BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), namespaces::HUB.to_owned())]);
+        let typed = typed.map(|(host, port)| (host.to_owned(), port));
+        address(&gateway(name), live, &labels, typed, there).map(|address| address.to_string())
+    }
+
+    fn refused(live: &Value, name: &str, typed: Option<(&str, Option<u16>)>) -> String {
+        match found(live, name, typed, None) {
+            Err(Unfit::NoListener(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_gateway_is_named_with_its_namespace() {
+        let listener = Some("tls".to_owned());
+        let expected = Gateway { namespace: "infra".to_owned(), name: "public".to_owned(), listener };
+        assert_eq!(gateway("infra/public/tls"), expected);
+        assert_eq!(gateway("infra/public").listener, None);
+        for text in ["infra/public", "infra/public/tls"] {
+            assert_eq!(gateway(text).to_string(), text);
+        }
+        for wrong in ["", "public", "/public", "infra/", "infra/public/", "a/b/c/d", "Infra/public", "infra/pub lic"] {
+            assert_eq!(Gateway::parse(wrong), None, "{wrong:?}");
+        }
+        let manager = json!({"metadata": {"annotations": {GATEWAY_ANNOTATION: "infra/public"}}});
+        assert_eq!(Gateway::noted(&manager), Some(gateway("infra/public")));
+        assert_eq!(Gateway::noted(&json!({"metadata": {"annotations": {GATEWAY_ANNOTATION: ""}}})), None);
+        assert_eq!(Gateway::noted(&json!({})), None);
+    }
+
+    #[test]
+    fn the_host_is_the_one_that_was_typed_or_that_the_gateway_tells() {
+        let ip = json!([{"type": "IPAddress", "value": "192.0.2.1"}]);
+        let named = json!([{"type": "IPAddress", "value": "192.0.2.1"}, {"type": "Hostname", "value": "lb.example"}]);
+        let any = |addresses: &Value| of(vec![listener(json!({}))], addresses.clone());
+        let typed = Some(("hub.example", None));
+        assert_eq!(found(&any(&ip), "i/g", typed, None).unwrap(), "hub.example:8443");
+        assert_eq!(found(&any(&ip), "i/g", Some(("hub.example", Some(443))), None).unwrap(), "hub.example:443");
+        assert_eq!(found(&any(&ip), "i/g", None, None), Err(Unfit::NoHost), "no handshake tells an address");
+        assert_eq!(found(&any(&ip), "i/g", None, Some("10.0.0.1")), Err(Unfit::NoHost));
+        assert_eq!(found(&any(&ip), "i/g", None, Some("hub.example")).unwrap(), "hub.example:8443");
+        assert_eq!(found(&any(&named), "i/g", None, None).unwrap(), "lb.example:8443");
+        let one = of(vec![listener(json!({"hostname": "grpc.example"}))], named.clone());
+        assert_eq!(found(&one, "i/g", None, Some("hub.example")).unwrap(), "grpc.example:8443");
+        let several = of(vec![listener(json!({"hostname": "*.example"}))], named);
+        assert_eq!(found(&several, "i/g", None, Some("hub.other")).unwrap(), "lb.example:8443");
+        assert_eq!(found(&several, "i/g", Some(("a.b.example", None)), None).unwrap(), "a.b.example:8443");
+        assert_eq!(addresses(&any(&ip)), ["192.0.2.1"]);
+    }
+
+    #[test]
+    fn a_listener_passes_tls_through_and_takes_the_route() {
+        let typed = Some(("hub.example", None));
+        let with = |members: Value| of(vec![listener(members)], json!([]));
+        let ended = with(json!({"tls": {"mode": "Terminate"}}));
+        assert!(refused(&ended, "i/g", typed).starts_with("none of its listeners has protocol TLS"));
+        assert!(refused(&of(vec![], json!([])), "i/g", typed).starts_with("none of its listeners"));
+        assert!(
+            refused(&with(json!({})), "i/g/other", typed).starts_with("it has no listener \"other\" with protocol")
+        );
+        let kinds = with(json!({"allowedRoutes": {"kinds": [{"kind": "TCPRoute"}], "namespaces": {"from": "All"}}}));
+        assert_eq!(refused(&kinds, "i/g", typed), "its listener \"tls\" takes no TLSRoutes");
+        assert_eq!(
+            refused(&with(json!({"hostname": "*.other"})), "i/g", typed),
+            "its listener \"tls\" is for *.other, not for hub.example"
+        );
+        assert!(refused(&with(json!({"hostname": "*.hub.example"})), "i/g", typed).contains("not for hub.example"));
+        // Only those of its own namespace, unless it says something else.
+        let same = with(json!({"allowedRoutes": Value::Null}));
+        assert!(refused(&same, "i/g", typed).contains("takes no routes of the namespace open-cluster-management-hub"));
+        assert_eq!(found(&same, "open-cluster-management-hub/g", typed, None).unwrap(), "hub.example:8443");
+        let chosen = |labels: Value| {
+            with(json!({"allowedRoutes": {"namespaces": {"from": "Selector", "selector": {"matchLabels": labels}}}}))
+        };
+        let hub = chosen(json!({"kubernetes.io/metadata.name": "open-cluster-management-hub"}));
+        assert_eq!(found(&hub, "i/g", typed, None).unwrap(), "hub.example:8443");
+        assert!(refused(&chosen(json!({"team": "edge"})), "i/g", typed).ends_with("and it has no label team"));
+    }
+
+    #[test]
+    fn of_several_listeners_one_that_takes_it_is_enough_and_the_typed_port_comes_first() {
+        let second = listener(json!({"name": "second", "port": 443}));
+        let live = of(vec![listener(json!({"hostname": "other.example"})), second], json!([]));
+        assert_eq!(found(&live, "i/g", Some(("hub.example", None)), None).unwrap(), "hub.example:443");
+        let both = of(
+            vec![listener(json!({})), listener(json!({"name": "second", "port": 443, "hostname": "x.example"}))],
+            json!([]),
+        );
+        assert_eq!(found(&both, "i/g", None, Some("hub.example")).unwrap(), "hub.example:8443");
+        let port = Some(("x.example", Some(443)));
+        assert_eq!(found(&both, "i/g", port, None).unwrap(), "x.example:443");
+    }
+
+    #[test]
+    fn a_route_is_followed_when_its_gateway_says_so() {
+        let with = |conditions: Value| json!({"status": {"parents": [{"conditions": conditions}]}});
+        let one = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "m"});
+        assert!(lacks(&json!({})).unwrap().starts_with("no controller"));
+        let refused = lacks(&with(json!([one("Accepted", "False")]))).unwrap();
+        assert!(refused.ends_with("is not Accepted: R: m"), "{refused}");
+        let unresolved = lacks(&with(json!([one("Accepted", "True"), one("ResolvedRefs", "False")]))).unwrap();
+        assert!(unresolved.ends_with("is not ResolvedRefs: R: m"), "{unresolved}");
+        assert_eq!(lacks(&with(json!([one("Accepted", "True"), one("ResolvedRefs", "True")]))), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! The Gateway by which agents reach the hub's gRPC server: whether the hub serves such kinds, and what it has of that name.
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
+use ocm_api::Manifest;
+use ocm_api::names::namespaces;
+use ocm_core::grpc::Address;
+use ocm_core::install::gateway::{self as rules, Gateway, Unfit};
+use ocm_core::install::{GrpcExposure, Live, Options, OptionsError, grpc_host};
+use ocm_core::{Event, Failure, Narrator, Plan};
+use ocm_kube::{Cluster, apply};
+
+use super::error::InstallError;
+
+/// Finds out where agents find the server behind the Gateway that was named, and notes it in the options. Of a hub that is led to by
+/// no Gateway any more it notes how the route is read that is left.
+///
+/// # Errors
+/// A Gateway that is not there or does not lead to the server, and a hub that serves no such kinds; the failure of a request.
+pub(super) async fn find(
+    hub: &Cluster,
+    options: &mut Options,
+    live: &Live,
+    narrator: &dyn Narrator,
+) -> Result<(), InstallError> {
+    let manager = live.cluster_manager.as_ref();
+    let wanted = options.grpc_gateway.clone().or_else(|| Gateway::noted(manager?));
+    // What is wrong with what was typed, the plan says.
+    let typed = options.grpc_server.as_deref().map(Address::parse);
+    let (Some(wanted), None | Some(Some(_))) = (wanted, &typed) else { return Ok(()) };
+    if options.expose_grpc != Some(GrpcExposure::Gateway) {
+        // Who may not look has no use for it.
+        options.route_version = served(hub).await.ok().flatten().map(|(_, route)| route.api_version);
+        return Ok(());
+    }
+    narrator.tell(Event::now(format!("looking at Gateway {wanted}")));
+    let Some((kind, route)) = served(hub).await? else {
+        let sentence =
+            format!("{} serves no Gateways and TLSRoutes of {}; nothing was changed", hub.label(), rules::GROUP);
+        return Err(Failure::refused(sentence)
+            .hint("install the CustomResourceDefinitions of Gateway API there, with TLSRoute, and what implements them")
+            .into());
+    };
+    let (space, name) = (&wanted.namespace, &wanted.name);
+    let api: Api<DynamicObject> = Api::namespaced_with(hub.client.clone(), space, &kind);
+    let spaces: Api<Namespace> = Api::all(hub.client.clone());
+    let (found, own) = futures::join!(api.get_opt(name), spaces.get_metadata_opt(namespaces::HUB));
+    let found = found.map_err(|error| hub.explain(format_args!("read Gateway {space}/{name}"), error))?;
+    let own = own.map_err(|error| hub.explain(format_args!("read namespace {}", namespaces::HUB), error))?;
+    let Some(found) = found else {
+        return Err(Failure::refused(format!("{} has no Gateway {space}/{name}; nothing was changed", hub.label()))
+            .hint(format!("see which it has: kubectl get gateways.{} --all-namespaces", rules::GROUP))
+            .into());
+    };
+    let mut labels = own.and_then(|own| own.metadata.labels).unwrap_or_default();
+    // The API server gives it this one when it is made.
+    labels.insert("kubernetes.io/metadata.name".to_owned(), namespaces::HUB.to_owned());
+    match rules::address(&wanted, &found.data, &labels, typed.flatten(), manager.and_then(grpc_host)) {
+        Ok(address) => {
+            let at = match rules::addresses(&found.data)[..] {
+                [] => "which has no address yet".to_owned(),
+                ref all => format!("at {}", all.join(", ")),
+            };
+            narrator.tell(Event::note(format!(
+                "agents reach the gRPC server at {address}: that name has to lead to Gateway {wanted}, {at}"
+            )));
+            options.grpc_server = Some(address.to_string());
+            options.route_version = Some(route.api_version);
+            Ok(())
+        }
+        Err(Unfit::NoHost) => Err(OptionsError::NoGrpcAddress.into()),
+        Err(Unfit::NoListener(why)) => Err(Failure::refused(format!(
+            "Gateway {wanted} of {} does not lead agents to the gRPC server: {why}; nothing was changed",
+            hub.label()
+        ))
+        .hint("change that listener, or name another Gateway")
+        .into()),
+    }
+}
+
+/// Gateways and TLSRoutes as a hub serves them; none: it does not serve both.
+async fn served(hub: &Cluster) -> Result<Option<(ApiResource, ApiResource)>, Failure> {
+    match kube::discovery::group(&hub.client, rules::GROUP).await {
+        Ok(found) => {
+            let (mut gateway, mut route) = (None, None);
+            for (kind, _) in found.resources_by_stability() {
+                match kind.kind.as_str() {
+                    "Gateway" => gateway = Some(kind),
+                    rules::ROUTE => route = Some(kind),
+                    _ => {}
+                }
+            }
+            Ok(gateway.zip(route))
+        }
+        Err(kube::Error::Discovery(_)) => Ok(None),
+        Err(error) => Err(hub.explain(format_args!("see which kinds {} has", rules::GROUP), error)),
+    }
+}
+
+/// Why the Gateway does not lead along the route of a plan yet; none: it does, or the plan has none.
+///
+/// # Errors
+/// The failure of the request.
+pub(super) async fn lacks(hub: &Cluster, plan: &Plan) -> Result<Option<String>, Failure> {
+    let Some(route) = plan.objects().find(|one| is_route(one)) else { return Ok(None) };
+    Ok(rules::lacks(&apply::read(hub, route).await?.unwrap_or_default()))
+}
+
+fn is_route(manifest: &Manifest) -> bool {
+    manifest.kind() == rules::ROUTE && manifest.group() == rules::GROUP
+}
