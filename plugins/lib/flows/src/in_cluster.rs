@@ -1,4 +1,5 @@
-//! `troubleshoot --in-cluster`: a look at the way to the hub from where an agent runs, by a Job that is removed afterwards.
+//! A look at the way to another cluster from where an agent or its operator runs, by a Job that is removed afterwards: `troubleshoot
+//! --in-cluster`, and before a cluster joins whose agents run elsewhere.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +16,8 @@ use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, missing};
 use ocm_kube::relay::Relay;
-use ocm_net::Vantage;
+use ocm_net::proxy::of_environment;
+use ocm_net::{Endpoint, Vantage};
 
 use crate::workload::{self, Pod};
 
@@ -49,7 +51,16 @@ pub(crate) struct Place {
     /// From there connections are opened.
     pub(crate) from: Vantage,
     /// What the agent's environment says of proxies.
-    pub(crate) proxies: Vec<(String, String)>,
+    proxies: Vec<(String, String)>,
+}
+
+impl Place {
+    /// The URL of the proxy by which the agent's environment leads to a server, which may hold a password; none: it names none.
+    pub(crate) fn proxy_url(&self, endpoint: &Endpoint) -> Option<String> {
+        let variable =
+            |name: &str| self.proxies.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        of_environment(variable, true, &endpoint.host, endpoint.port)
+    }
 }
 
 impl InCluster {
@@ -72,18 +83,32 @@ impl InCluster {
         may_start(managed, namespace).await?;
         let started = async {
             let deployment = deployment(managed, agent).await?;
-            let because = "the agent's Deployment names no image";
-            let job = job(&deployment, self.image.as_deref()).ok_or_else(|| Failure::other(because))?;
-            narrator.tell(Event::now(format!("starting a pod in {namespace} to look from there")));
-            let name = self.create(managed, namespace, &job).await?;
-            let pod = running(managed, namespace, &name).await.map_err(|failure| self.hinted(failure))?;
-            let pods = Api::namespaced(managed.client.clone(), namespace);
-            let from = Vantage::elsewhere(Relay { pods, pod, container: CONTAINER.to_owned() });
-            Ok(Place { from, proxies: proxies(&deployment) })
+            self.like(managed, namespace, &deployment, narrator).await
         };
         started.await.map_err(|failure: Failure| {
             Trouble::of(&failure.context("cannot look from within the managed cluster".to_owned()), None)
         })
+    }
+
+    /// Starts a pod as those of a Deployment, in its namespace.
+    ///
+    /// # Errors
+    /// Why there is none: a Deployment without an image, a pod that does not start.
+    pub(crate) async fn like(
+        &self,
+        cluster: &Cluster,
+        namespace: &str,
+        deployment: &serde_json::Value,
+        narrator: &dyn Narrator,
+    ) -> Result<Place, Failure> {
+        let because = "the agent's Deployment names no image";
+        let job = job(deployment, self.image.as_deref()).ok_or_else(|| Failure::other(because))?;
+        narrator.tell(Event::now(format!("starting a pod in {namespace} to look from there")));
+        let name = self.create(cluster, namespace, &job).await?;
+        let pod = running(cluster, namespace, &name).await.map_err(|failure| self.hinted(failure))?;
+        let pods = Api::namespaced(cluster.client.clone(), namespace);
+        let from = Vantage::elsewhere(Relay { pods, pod, container: CONTAINER.to_owned() });
+        Ok(Place { from, proxies: proxies(deployment) })
     }
 
     fn hinted(&self, failure: Failure) -> Failure {
@@ -127,22 +152,27 @@ impl InCluster {
     }
 }
 
+/// What starting a pod, looking from it and removing it needs: verb, group and resource.
+const NEEDED: [(&str, &str, &str); 5] = [
+    ("create", "batch", "jobs"),
+    ("delete", "batch", "jobs"),
+    ("list", "", "pods"),
+    ("get", "", "pods/exec"),
+    ("create", "", "pods/exec"),
+];
+
+/// The rights that a look from a namespace needs.
+pub(crate) fn rights(namespace: &str) -> Vec<Right> {
+    NEEDED.map(|(verb, group, resource)| Right::new(verb, group, resource).within(namespace)).to_vec()
+}
+
 /// Fails before anything is made unless everything may be done.
 async fn may_start(managed: &Cluster, namespace: &str) -> Result<(), Trouble> {
-    let right = |verb: &'static str, group: &'static str, resource: &'static str| {
-        (Right::new(verb, group, resource).within(namespace), PolicyRule::new(verb, group, resource, Some(namespace)))
-    };
-    let needed = [
-        right("create", "batch", "jobs"),
-        right("delete", "batch", "jobs"),
-        right("list", "", "pods"),
-        right("get", "", "pods/exec"),
-        right("create", "", "pods/exec"),
-    ];
-    let rights: Vec<Right> = needed.iter().map(|(right, _)| right.clone()).collect();
+    let rights = rights(namespace);
     let missing = missing(managed, &rights).await.map_err(|failure| Trouble::of(&failure, None))?;
     let Some(first) = missing.first() else { return Ok(()) };
-    let rule = needed.iter().find(|(right, _)| right == first).map(|(_, rule)| rule.clone());
+    let needed = rights.iter().position(|right| right == first).map(|at| NEEDED[at]);
+    let rule = needed.map(|(verb, group, resource)| PolicyRule::new(verb, group, resource, Some(namespace)));
     let failure = Failure::new(
         Reason::Forbidden,
         format!("you may not {first}, so nobody can look from within the managed cluster"),

@@ -620,6 +620,40 @@ fn lets_in(cluster: &Cluster, token: &str) -> bool {
     run(kubectl.args([flag.as_str(), "get", "namespaces"])).code == Some(0)
 }
 
+/// Joins `guest` again, as a user who may have a pod beside the operator look: refused as long as the operator's environment leads
+/// by a proxy that is not there, and then not. It leaves again.
+fn pods_of_the_hosting_cluster_have_to_reach_it(host: &Cluster, guest: &Cluster, managing: &Path) {
+    let of_operator = |words: &[&str]| {
+        let said = host.kubectl(&[words, &["--namespace=open-cluster-management"]].concat());
+        said.expect("it is done in the operator's namespace")
+    };
+    let looking = user_with(host, "hosting", &["join-hosted-look.yaml"]);
+    // The operator itself goes on as it is.
+    of_operator(&["rollout", "pause", "deployment/klusterlet"]);
+    let node = host.server().trim_start_matches("https://").split(':').next().expect("an address");
+    of_operator(&["set", "env", "deployment/klusterlet", &format!("HTTPS_PROXY=http://{node}:1")]);
+    let before = (sweep(host), sweep(guest));
+    let said = hosted(&looking, managing, &["--accept", "--wait"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    for words in
+        ["pods of ", " do not reach ", "; nothing was changed", "at which pods of the hosting cluster reach it"]
+    {
+        assert!(said.stderr.contains(words), "{words}: {said:?}");
+    }
+    // The Job goes with its pod.
+    until_within(SLOW, "nothing is different", String::new, || (sweep(host), sweep(guest)) == before);
+    let said = hosted(&looking, managing, &["--dry-run=server"]);
+    assert!(said.code == Some(0) && !said.stderr.contains("starting a pod"), "a dry run starts nothing: {said:?}");
+    of_operator(&["set", "env", "deployment/klusterlet", "HTTPS_PROXY-"]);
+    of_operator(&["rollout", "resume", "deployment/klusterlet"]);
+    let said = hosted(&looking, managing, &["--accept", "--wait", "--timeout=3m"]);
+    assert!(said.code == Some(0) && !said.stderr.contains("was not checked"), "{said:?}");
+    let said = unjoin(host, &["guest", "--yes", &hub_access(hub())]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    // What somebody has in the operator's namespace would keep it.
+    of_operator(&["delete", "rolebinding/hosting-kubectl-ocm-join-hosted-look", "role/kubectl-ocm-join-hosted-look"]);
+}
+
 #[test]
 fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let _alone = alone();
@@ -662,6 +696,8 @@ fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let klusterlet = object(&host, &["klusterlet", "klusterlet-hosted-guest"])["spec"].clone();
     let (mode, class) = (&klusterlet["deployOption"]["mode"], &klusterlet["resourceRequirement"]["type"]);
     assert_eq!((mode, class), (&json!("SingletonHosted"), &json!("BestEffort")), "{klusterlet:#}");
+    // Without the right to have a pod look, nobody looks, and it is said.
+    assert!(said.stderr.contains("was not checked: you may not create jobs"), "{said:?}");
     // Both clusters have a namespace of that name.
     for place in ["managed cluster", "hosting cluster"] {
         let created = format!("namespace/klusterlet-hosted-guest created ({place}, ");
@@ -709,6 +745,7 @@ fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let account = "the operator's account goes last, with its namespace \"klusterlet-hosted-guest\"";
     assert!(said.stderr.contains(account), "{said:?}");
     assert!(!has(&guest, "configmap", "w"));
+    pods_of_the_hosting_cluster_have_to_reach_it(&host, &guest, &managing);
     nothing_stays(&guest, &before.1);
     let host_on_hub =
         hub.kubectl(&["get", "managedcluster", "host", "--output=jsonpath={.metadata.deletionTimestamp}"]);

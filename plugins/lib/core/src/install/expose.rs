@@ -57,7 +57,7 @@ pub(super) fn gateway(
 /// What a ClusterManager notes of that Gateway; none: nothing, and nothing was noted.
 ///
 /// # Errors
-/// As [`gateway`].
+/// As [`gateway()`].
 pub(super) fn noted(options: &Options, managers: (&Value, Option<&Value>)) -> Result<Option<String>, OptionsError> {
     let was_noted = managers.1.is_some_and(|live| Gateway::noted(live).is_some());
     let gateway = gateway(options, managers)?.map(|gateway| gateway.to_string());
@@ -243,7 +243,7 @@ mod tests {
         let live = Live { cluster_manager: Some(manager), ..Live::default() };
         let unneeded = |options: &Options, live: &Live| plan(options, live).unwrap().unneeded;
         for needed in [&node, &Options::default()] {
-            assert_eq!(unneeded(needed, &live), [], "{needed:?}");
+            assert!(unneeded(needed, &live).is_empty(), "{needed:?}");
         }
         let balanced = options(None, Some(GrpcExposure::LoadBalancer));
         let balanced = Options { grpc_endpoint: Some(GrpcEndpoint::LoadBalancer), ..balanced };
@@ -252,11 +252,11 @@ mod tests {
             let told = unneeded(left, &live).pop().unwrap();
             assert_eq!(told.name(), service.as_ref().unwrap()["metadata"]["name"], "{left:?}");
             assert_eq!(told.namespace(), Some(namespaces::HUB));
-            assert_eq!(unneeded(left, &Live::default()), [], "a new hub has none");
+            assert!(unneeded(left, &Live::default()).is_empty(), "a new hub has none");
         }
         // With another load balancer the Service is that.
         let other = options(Some("hub.example"), Some(GrpcExposure::LoadBalancer));
-        assert_eq!(unneeded(&other, &live), []);
+        assert!(unneeded(&other, &live).is_empty());
     }
 
     fn by_gateway(server: Option<&str>, gateway: Option<&str>) -> Options {
@@ -274,7 +274,7 @@ mod tests {
         };
         let typed = by_gateway(Some("Hub.example:8443"), Some("infra/public/tls"));
         let (manager, route, unneeded) = installed(&typed, &Live::default());
-        assert_eq!(unneeded, []);
+        assert!(unneeded.is_empty());
         assert_eq!(manager.pointer(EXPOSURE).unwrap()["hostname"]["host"], "Hub.example");
         let annotations = json!({PORT_ANNOTATION: "8443", GATEWAY_ANNOTATION: "infra/public/tls"});
         assert_eq!(manager["metadata"]["annotations"], annotations);

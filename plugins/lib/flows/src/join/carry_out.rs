@@ -22,7 +22,7 @@ use super::prepare::prepare;
 use super::prepared::Prepared;
 use super::request::Request;
 use super::session::HubSession;
-use super::{fallback, follow, on_hub, survey, tidy, webhooks};
+use super::{fallback, follow, from_host, on_hub, survey, tidy, webhooks};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -122,6 +122,7 @@ async fn carry_out(
         plan,
         kubeconfig,
         token_is_missing,
+        joined,
         adopts,
         anew,
         by_grpc,
@@ -129,6 +130,10 @@ async fn carry_out(
         handover,
         ..
     } = prepared;
+    // Where it has joined, the operator is there already.
+    if let Some(guest) = guest.as_ref().filter(|_| !*joined) {
+        from_host::check(managed, guest, survey, plan, narrator).await?;
+    }
     if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
         let life = match handover {
             _ if fallback.is_several => fallback::TOKEN,

@@ -15,6 +15,7 @@ mod coming;
 mod driver;
 mod fallback;
 mod follow;
+mod from_host;
 mod handover;
 mod hosted;
 mod hub_access;
