@@ -1,5 +1,5 @@
-//! A Job from whose pod connections are opened as an agent opens them: with its image, on nodes that it may run on, under the
-//! same network policies, and with what the cluster gives its pods for the way to the hub.
+//! A Job from whose pod connections are opened as an agent opens them, or which opens one by itself: with the agent's image, on nodes
+//! that it may run on, under the same network policies, and with what the cluster gives its pods for the way to the hub.
 
 use serde_json::{Map, Value, json};
 
@@ -107,6 +107,32 @@ pub fn job(deployment: &Value, image: Option<&str>) -> Option<Value> {
     }))
 }
 
+/// With this code ends a container that has opened no connection.
+pub const UNREACHED: i32 = 3;
+
+/// Opens a connection to a host and a port, the first two arguments; with a third one, the address behind a proxy, it asks that proxy
+/// for a way there.
+const CONNECT: &str = r#"exec 3<>"/dev/tcp/$1/$2" || exit 3
+[ -n "$3" ] || exit 0
+printf 'CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n' "$3" "$3" >&3
+read -r answer <&3
+case $answer in "HTTP/1."?" 2"*) exit 0 ;; esac
+echo "the proxy answers: ${answer%$'\r'}"
+exit 3"#;
+
+/// The Job for an agent with this Deployment whose pod opens a connection by itself, and ends well where there is one. `behind` is the
+/// address to which the proxy leads that is dialled; none: it is no proxy. None: the Deployment names no image.
+///
+/// What it said last stands in the state of its container.
+pub fn connecting(deployment: &Value, (host, port): (&str, u16), behind: Option<&str>) -> Option<Value> {
+    let mut job = job(deployment, None)?;
+    let look = &mut job["spec"]["template"]["spec"]["containers"][0];
+    let behind = behind.unwrap_or_default();
+    look["command"] = json!(["bash", "-c", CONNECT, "look", host, port.to_string(), behind]);
+    look["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
+    Some(job)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +175,18 @@ mod tests {
         let other = job_of(&deployment(), Some("r/tools:2")).unwrap();
         assert_eq!(other["spec"]["template"]["spec"]["containers"][0]["image"], "r/tools:2");
         assert_eq!(job_of(&json!({"metadata": {"namespace": "n"}, "spec": {"template": {"spec": {}}}}), None), None);
+    }
+
+    #[test]
+    fn a_pod_that_connects_by_itself_holds_no_more_than_one_that_others_connect_through() {
+        let command = |job: &Value| job["spec"]["template"]["spec"]["containers"][0]["command"].clone();
+        let job = connecting(&deployment(), ("10.0.0.1", 6443), None).unwrap();
+        assert_eq!(command(&job), json!(["bash", "-c", CONNECT, "look", "10.0.0.1", "6443", ""]));
+        assert!(!job.to_string().contains("canary") && !command(&job).to_string().contains("sleep"), "{job}");
+        let behind = connecting(&deployment(), ("proxy", 3128), Some("10.0.0.1:6443")).unwrap();
+        assert_eq!(command(&behind)[6], "10.0.0.1:6443");
+        assert_eq!(behind["spec"]["template"]["spec"]["containers"][0]["securityContext"]["runAsNonRoot"], true);
+        assert!(CONNECT.contains(&format!("exit {UNREACHED}")));
     }
 
     #[test]

@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::batch::v1 as batch;
+use k8s_openapi::api::core::v1::PodStatus;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
 use ocm_checks::snapshot::{AgentSide, PolicyRule, Trouble};
-use ocm_core::probe_job::{CONTAINER, job, proxies};
+use ocm_core::probe_job::{CONTAINER, UNREACHED, job, proxies};
+use ocm_core::redact::redact;
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, missing};
 use ocm_kube::relay::Relay;
-use ocm_net::proxy::of_environment;
-use ocm_net::{Endpoint, Vantage};
+use ocm_net::Vantage;
 
 use crate::workload::{self, Pod};
 
@@ -26,6 +27,9 @@ const START: Duration = Duration::from_secs(30);
 
 /// Time between two looks at a pod that is being started.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a pod may take to open a connection.
+const ANSWER: Duration = Duration::from_secs(8);
 
 /// How long removing a Job may take.
 const REMOVAL: Duration = Duration::from_secs(5);
@@ -51,16 +55,7 @@ pub(crate) struct Place {
     /// From there connections are opened.
     pub(crate) from: Vantage,
     /// What the agent's environment says of proxies.
-    proxies: Vec<(String, String)>,
-}
-
-impl Place {
-    /// The URL of the proxy by which the agent's environment leads to a server, which may hold a password; none: it names none.
-    pub(crate) fn proxy_url(&self, endpoint: &Endpoint) -> Option<String> {
-        let variable =
-            |name: &str| self.proxies.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        of_environment(variable, true, &endpoint.host, endpoint.port)
-    }
+    pub(crate) proxies: Vec<(String, String)>,
 }
 
 impl InCluster {
@@ -83,38 +78,53 @@ impl InCluster {
         may_start(managed, namespace).await?;
         let started = async {
             let deployment = deployment(managed, agent).await?;
-            self.like(managed, namespace, &deployment, narrator).await
+            let because = "the agent's Deployment names no image";
+            let job = job(&deployment, self.image.as_deref()).ok_or_else(|| Failure::other(because))?;
+            narrator.tell(Event::now(format!("starting a pod in {namespace} to look from there")));
+            let name = self.create(managed, namespace, &job).await?;
+            let pod = running(managed, namespace, &name).await.map_err(|failure| self.hinted(failure))?;
+            let pods = Api::namespaced(managed.client.clone(), namespace);
+            let from = Vantage::elsewhere(Relay { pods, pod, container: CONTAINER.to_owned() });
+            Ok(Place { from, proxies: proxies(&deployment) })
         };
         started.await.map_err(|failure: Failure| {
             Trouble::of(&failure.context("cannot look from within the managed cluster".to_owned()), None)
         })
     }
 
-    /// Starts a pod as those of a Deployment, in its namespace.
-    ///
-    /// # Errors
-    /// Why there is none: a Deployment without an image, a pod that does not start.
-    pub(crate) async fn like(
-        &self,
-        cluster: &Cluster,
-        namespace: &str,
-        deployment: &serde_json::Value,
-        narrator: &dyn Narrator,
-    ) -> Result<Place, Failure> {
-        let because = "the agent's Deployment names no image";
-        let job = job(deployment, self.image.as_deref()).ok_or_else(|| Failure::other(because))?;
-        narrator.tell(Event::now(format!("starting a pod in {namespace} to look from there")));
-        let name = self.create(cluster, namespace, &job).await?;
-        let pod = running(cluster, namespace, &name).await.map_err(|failure| self.hinted(failure))?;
-        let pods = Api::namespaced(cluster.client.clone(), namespace);
-        let from = Vantage::elsewhere(Relay { pods, pod, container: CONTAINER.to_owned() });
-        Ok(Place { from, proxies: proxies(deployment) })
-    }
-
     fn hinted(&self, failure: Failure) -> Failure {
         match self.image {
             Some(_) => failure,
             None => failure.because("its image has to have bash, cat and sleep, or another one has to be named"),
+        }
+    }
+
+    /// Has the pod of a Job open a connection by itself, and waits for how it ends: none, where there is one, or why there is none.
+    ///
+    /// # Errors
+    /// Why it says nothing of that: the Job cannot be made, or its pod does not run.
+    pub(crate) async fn connects(
+        &self,
+        cluster: &Cluster,
+        namespace: &str,
+        job: &serde_json::Value,
+    ) -> Result<Option<String>, Failure> {
+        let name = self.create(cluster, namespace, job).await?;
+        let pods = workload::pods(cluster, namespace);
+        let (begun, mut runs) = (Instant::now(), None);
+        loop {
+            let pod = pod_of(cluster, namespace, &pods, &name).await?;
+            let status = pod.and_then(|pod| pod.status).unwrap_or_default();
+            match status.phase.as_deref() {
+                Some("Succeeded") => return Ok(None),
+                Some("Failed") => return ended(&status).map(Some),
+                Some("Running") if runs.get_or_insert_with(Instant::now).elapsed() > ANSWER => {
+                    return Ok(Some(format!("nothing answers within {} seconds", ANSWER.as_secs())));
+                }
+                Some("Running") => {}
+                _ => starts(cluster, namespace, &name, begun).await.map_err(|failure| self.hinted(failure))?,
+            }
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -152,27 +162,22 @@ impl InCluster {
     }
 }
 
-/// What starting a pod, looking from it and removing it needs: verb, group and resource.
-const NEEDED: [(&str, &str, &str); 5] = [
-    ("create", "batch", "jobs"),
-    ("delete", "batch", "jobs"),
-    ("list", "", "pods"),
-    ("get", "", "pods/exec"),
-    ("create", "", "pods/exec"),
-];
-
-/// The rights that a look from a namespace needs.
-pub(crate) fn rights(namespace: &str) -> Vec<Right> {
-    NEEDED.map(|(verb, group, resource)| Right::new(verb, group, resource).within(namespace)).to_vec()
-}
-
 /// Fails before anything is made unless everything may be done.
 async fn may_start(managed: &Cluster, namespace: &str) -> Result<(), Trouble> {
-    let rights = rights(namespace);
+    let right = |verb: &'static str, group: &'static str, resource: &'static str| {
+        (Right::new(verb, group, resource).within(namespace), PolicyRule::new(verb, group, resource, Some(namespace)))
+    };
+    let needed = [
+        right("create", "batch", "jobs"),
+        right("delete", "batch", "jobs"),
+        right("list", "", "pods"),
+        right("get", "", "pods/exec"),
+        right("create", "", "pods/exec"),
+    ];
+    let rights: Vec<Right> = needed.iter().map(|(right, _)| right.clone()).collect();
     let missing = missing(managed, &rights).await.map_err(|failure| Trouble::of(&failure, None))?;
     let Some(first) = missing.first() else { return Ok(()) };
-    let needed = rights.iter().position(|right| right == first).map(|at| NEEDED[at]);
-    let rule = needed.map(|(verb, group, resource)| PolicyRule::new(verb, group, resource, Some(namespace)));
+    let rule = needed.iter().find(|(right, _)| right == first).map(|(_, rule)| rule.clone());
     let failure = Failure::new(
         Reason::Forbidden,
         format!("you may not {first}, so nobody can look from within the managed cluster"),
@@ -193,25 +198,57 @@ async fn deployment(managed: &Cluster, agent: &AgentSide) -> Result<serde_json::
     Err(Failure::new(Reason::NotFound, format!("the agent has no Deployment in {}", agent.namespace)))
 }
 
+/// How the container of a pod has ended that has opened no connection, in its own words.
+///
+/// # Errors
+/// It has not come so far.
+fn ended(status: &PodStatus) -> Result<String, Failure> {
+    let mut containers = status.container_statuses.iter().flatten();
+    let end = containers.find_map(|container| container.state.as_ref()?.terminated.as_ref());
+    let words = end.and_then(|end| end.message.as_deref()).unwrap_or_default();
+    let last = words.lines().map(str::trim).rfind(|line| !line.is_empty()).map(redact);
+    match end.map(|end| end.exit_code) {
+        Some(UNREACHED) => Ok(last.unwrap_or_else(|| "its shell says nothing".to_owned())),
+        _ => Err(Failure::other("the pod ended before it had looked").because(last.unwrap_or_default())),
+    }
+}
+
+/// The pod of a Job; none: there is none yet.
+async fn pod_of(cluster: &Cluster, namespace: &str, pods: &Api<Pod>, job: &str) -> Result<Option<Pod>, Failure> {
+    let listed = pods.list(&ListParams::default().labels(&own(job))).await;
+    let explained = |error| cluster.explain(format_args!("list the pods of {namespace}"), error);
+    Ok(listed.map_err(explained)?.items.into_iter().next())
+}
+
+/// What selects the pods of a Job.
+fn own(job: &str) -> String {
+    format!("batch.kubernetes.io/job-name={job}")
+}
+
 /// Waits until the pod of a Job runs, and tells its name.
 async fn running(managed: &Cluster, namespace: &str, job: &str) -> Result<String, Failure> {
     let pods = workload::pods(managed, namespace);
-    let own = format!("batch.kubernetes.io/job-name={job}");
     let begun = Instant::now();
     loop {
-        let explained = |error| managed.explain(format_args!("list the pods of {namespace}"), error);
-        let found = pods.list(&ListParams::default().labels(&own)).await.map_err(explained)?.items;
+        let found = pod_of(managed, namespace, &pods, job).await?;
         let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
-        if let Some(pod) = found.iter().find(|pod| phase(pod).as_deref() == Some("Running")) {
-            return Ok(pod.metadata.name.clone().unwrap_or_default());
+        if let Some(pod) = found.filter(|pod| phase(pod).as_deref() == Some("Running")) {
+            return Ok(pod.metadata.name.unwrap_or_default());
         }
-        let (why, is_stuck) = workload::of_pods(managed, namespace, &own).await?;
-        if is_stuck || begun.elapsed() > START {
-            let why = why.unwrap_or_else(|| "no pod has been created for it".to_owned());
-            return Err(
-                Failure::new(Reason::TimedOut, format!("the pod of Job {namespace}/{job} does not start")).because(why)
-            );
-        }
+        starts(managed, namespace, job, begun).await?;
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Whether the pod of a Job that was made then may still start.
+///
+/// # Errors
+/// It will not, or has not in time.
+async fn starts(cluster: &Cluster, namespace: &str, job: &str, begun: Instant) -> Result<(), Failure> {
+    let (why, is_stuck) = workload::of_pods(cluster, namespace, &own(job)).await?;
+    if !is_stuck && begun.elapsed() <= START {
+        return Ok(());
+    }
+    let why = why.unwrap_or_else(|| "no pod has been created for it".to_owned());
+    Err(Failure::new(Reason::TimedOut, format!("the pod of Job {namespace}/{job} does not start")).because(why))
 }

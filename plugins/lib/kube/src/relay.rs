@@ -44,10 +44,10 @@ impl Relay {
         let port = port.to_string();
         let command = ["bash", "-c", SCRIPT, "relay", host, &port];
         let started = self.pods.exec(&self.pod, command, &parameters).await;
-        let mut process = started.map_err(|error| ConnectError::NoPlace(explain(&error).to_string()))?;
+        let mut process = started.map_err(|error| ConnectError::Failed(explain(&error).to_string()))?;
         let (Some(input), Some(mut output), Some(errors)) = (process.stdin(), process.stdout(), process.stderr())
         else {
-            return Err(ConnectError::NoPlace("the pod passes nothing on".to_owned()));
+            return Err(ConnectError::Failed("the pod passes nothing on".to_owned()));
         };
         match output.read_u8().await {
             Ok(CONNECTED) => Ok(Box::new(Relayed { input, output, _process: process })),

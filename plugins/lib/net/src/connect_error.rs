@@ -30,8 +30,6 @@ pub enum ConnectError {
     Unanswered(Duration),
     /// The connection failed or broke.
     Failed(String),
-    /// The place from which it was to be opened opens none.
-    NoPlace(String),
     /// The connection broke in the handshake.
     Broken(String),
     /// It closed the connection in the handshake.
@@ -83,7 +81,7 @@ impl ConnectError {
                 let cause = format!("nothing within {}", ocm_core::duration::human(*limit));
                 unreachable("it does not answer", &cause).hint(NETWORK)
             }
-            Self::Failed(cause) | Self::NoPlace(cause) => unreachable("the connection failed", cause).hint(NETWORK),
+            Self::Failed(cause) => unreachable("the connection failed", cause).hint(NETWORK),
             Self::Broken(cause) => unreachable("the connection broke", cause),
             Self::Closed(cause) => {
                 let sentence = format!("{who} closed the connection instead of speaking TLS");

@@ -119,7 +119,7 @@ impl ProxyFault {
             ConnectError::Proxy(error) => error.fault,
             ConnectError::UnusableProxy(error) => Self::Unreachable("it cannot be used", error.to_string()),
             ConnectError::Closed(cause) | ConnectError::Broken(cause) => Self::Broken(cause),
-            ConnectError::Failed(cause) | ConnectError::NoPlace(cause) | ConnectError::Setup(cause) => {
+            ConnectError::Failed(cause) | ConnectError::Setup(cause) => {
                 Self::Unreachable("the connection failed", cause)
             }
         }

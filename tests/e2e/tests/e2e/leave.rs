@@ -643,7 +643,7 @@ fn pods_of_the_hosting_cluster_have_to_reach_it(host: &Cluster, guest: &Cluster,
     // The Job goes with its pod.
     until_within(SLOW, "nothing is different", String::new, || (sweep(host), sweep(guest)) == before);
     let said = hosted(&looking, managing, &["--dry-run=server"]);
-    assert!(said.code == Some(0) && !said.stderr.contains("starting a pod"), "a dry run starts nothing: {said:?}");
+    assert!(said.code == Some(0) && !said.stderr.contains("having a pod"), "a dry run starts nothing: {said:?}");
     of_operator(&["set", "env", "deployment/klusterlet", "HTTPS_PROXY-"]);
     of_operator(&["rollout", "resume", "deployment/klusterlet"]);
     let said = hosted(&looking, managing, &["--accept", "--wait", "--timeout=3m"]);

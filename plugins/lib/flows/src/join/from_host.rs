@@ -1,31 +1,28 @@
-//! Whether pods of the hosting cluster reach the cluster that its agents are to manage: seen from one of them, by a Job that is
-//! removed afterwards, before anything else is changed.
+//! Whether pods of the hosting cluster reach the cluster that its agents are to manage: one of them opens a connection there, before
+//! anything else is changed, and is removed.
 
-use std::time::Duration;
-
-use ocm_core::kubeconfig::HubAddress;
+use ocm_core::grpc::Address;
+use ocm_core::probe_job::{connecting, proxies};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::Cluster;
-use ocm_kube::access::missing;
-use ocm_net::proxy::{Origin, Proxy};
-use ocm_net::{ConnectError, Endpoint, VERSIONS, Way, present_by};
+use ocm_kube::access::{Right, missing};
+use ocm_net::Endpoint;
+use ocm_net::proxy::of_environment;
 use serde_json::Value;
 
 use super::hosted::Guest;
 use super::survey::Survey;
-use crate::in_cluster::{InCluster, rights};
+use crate::in_cluster::InCluster;
 
-/// How long the cluster may take to answer.
-const ANSWER: Duration = Duration::from_secs(8);
 /// A namespace that every cluster has.
 const USUAL: &str = "default";
 
-/// Checks it from a pod beside the operator, which is the first to go that way. Where there is no operator yet, a pod in the
-/// namespace `default` looks, in which other rules may hold for the network: what that one does not reach is a warning. Where no pod
-/// can look, that is said, and what the Klusterlet says later tells it.
+/// Has a pod beside the operator look, which is the first to go that way. Where there is no operator yet, a pod in the namespace
+/// `default` looks, in which other rules may hold for the network: what that one does not reach is a warning. Where no pod can look,
+/// that is said, and what the Klusterlet says later tells it.
 ///
 /// # Errors
-/// [`ocm_core::Reason::Unreachable`] or [`ocm_core::Reason::Tls`], as the pod has seen it.
+/// [`Reason::Unreachable`], with what the pod has seen.
 pub(super) async fn check(
     hosting: &Cluster,
     guest: &Guest<'_>,
@@ -39,60 +36,69 @@ pub(super) async fn check(
         (None, Some(planned)) => away(planned.body()),
         (None, None) => return Ok(()),
     };
-    let (label, server) = (guest.account.cluster.label(), &guest.address.server);
-    narrator.tell(Event::now(format!("looking whether pods of {} reach {label}", hosting.label())));
+    let (hosts, label, server) = (hosting.label(), guest.account.cluster.label(), &guest.address.server);
     let jobs = InCluster::default();
-    let seen = look(hosting, &guest.address, &deployment, &jobs, narrator).await;
+    let seen = look(hosting, server, &deployment, &jobs, narrator).await;
     jobs.remove_all(narrator).await;
+    let sentence = format!("pods of {hosts} do not reach {label} at {server}");
     match seen {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(failure)) => {
-            let sentence = format!("pods of {} do not reach {label} at {server}", hosting.label());
-            if survey.live.operator.is_none() {
-                let failure = failure.context(format!("{sentence}, as one in the namespace {USUAL} sees it"));
-                narrator.tell(Event::warning(failure.to_string()));
-                return Ok(());
-            }
-            Err(failure
-                .context(format!("{sentence}; nothing was changed"))
-                .hint("name a kubeconfig of the managed cluster with an address at which pods of the hosting cluster reach it"))
+        Ok(None) => Ok(()),
+        Ok(Some(why)) if survey.live.operator.is_none() => {
+            narrator.tell(Event::warning(format!("{sentence}, as one in the namespace {USUAL} sees it: {why}")));
+            Ok(())
         }
+        Ok(Some(why)) => Err(Failure::new(Reason::Unreachable, format!("{sentence}; nothing was changed"))
+            .because(why)
+            .hint("name a kubeconfig of the managed cluster with an address at which pods of the hosting cluster reach it")),
         Err(why) => {
-            narrator.tell(Event::note(format!(
-                "whether pods of {} reach {label} at {server} was not checked: {why}",
-                hosting.label()
-            )));
+            narrator
+                .tell(Event::note(format!("whether pods of {hosts} reach {label} at {server} was not checked: {why}")));
             Ok(())
         }
     }
 }
 
-/// What a pod sees of the cluster; or why no pod looked.
+/// Why a pod does not reach a server; none: it does.
+///
+/// # Errors
+/// Why no pod looked.
 async fn look(
     hosting: &Cluster,
-    address: &HubAddress,
+    server: &str,
     deployment: &Value,
     jobs: &InCluster,
     narrator: &dyn Narrator,
-) -> Result<Result<(), Failure>, Failure> {
+) -> Result<Option<String>, Failure> {
     let namespace = deployment.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(USUAL);
-    let endpoint = Endpoint::parse(&address.server, None)?;
-    if let Some(first) = missing(hosting, &rights(namespace)).await?.first() {
+    let job = job(deployment, &Endpoint::parse(server, None)?)?;
+    let rights = [("create", "batch", "jobs"), ("delete", "batch", "jobs"), ("list", "", "pods")];
+    let rights = rights.map(|(verb, group, resource)| Right::new(verb, group, resource).within(namespace));
+    if let Some(first) = missing(hosting, &rights).await?.first() {
         return Err(Failure::new(Reason::Forbidden, format!("you may not {first}")));
     }
-    let place = jobs.like(hosting, namespace, deployment, narrator).await?;
-    let proxy = place.proxy_url(&endpoint).map(|url| Proxy::parse(&url, Origin::Variable("HTTPS_PROXY")));
-    let proxy = proxy.transpose().map_err(|error| {
-        Failure::new(Reason::Kubeconfig, "the proxy in the environment of the operator cannot be used").because(error)
-    })?;
-    match present_by(&endpoint, &Way::From(place.from, proxy), &VERSIONS, &address.ca, ANSWER).await {
-        Err(error @ ConnectError::NoPlace(_)) => Err(error.failure(&endpoint)),
-        Err(error) => Ok(Err(error.failure(&endpoint))),
-        Ok(presented) => Ok(presented.verify(&address.ca).map_err(|fault| fault.failure(&endpoint))),
-    }
+    narrator.tell(Event::now(format!("having a pod in {namespace} look whether it reaches {server}")));
+    jobs.connects(hosting, namespace, &job).await
 }
 
-/// An operator's Deployment as one of the namespace `default`, which has neither its account nor its credentials for images.
+/// The Job whose pod goes the way that the operator goes: by the proxy that its environment names, if it names one.
+fn job(deployment: &Value, endpoint: &Endpoint) -> Result<Value, Failure> {
+    let variables = proxies(deployment);
+    let variable = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let job = match of_environment(variable, true, &endpoint.host, endpoint.port) {
+        None => connecting(deployment, (&endpoint.host, endpoint.port), None),
+        Some(url) => {
+            // A password would stand in the Job.
+            let proxy = url.strip_prefix("http://").and_then(Address::parse);
+            let because = "the operator goes by a proxy that a pod cannot ask without TLS and a password";
+            let (host, port) = proxy.ok_or_else(|| Failure::other(because))?;
+            let behind = Address { host: endpoint.host.clone(), port: endpoint.port }.to_string();
+            connecting(deployment, (&host, port.unwrap_or(80)), Some(&behind))
+        }
+    };
+    job.ok_or_else(|| Failure::other("the operator's Deployment names no image"))
+}
+
+/// An operator's Deployment as one of the namespace `default`, which has no account of its name.
 fn away(planned: &Value) -> Value {
     let mut deployment = planned.clone();
     deployment["metadata"]["namespace"] = Value::from(USUAL);
@@ -104,19 +110,49 @@ fn away(planned: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use ocm_core::probe_job::job;
     use serde_json::json;
 
     use super::*;
 
+    fn deployment(variables: Value) -> Value {
+        let container = json!({"name": "klusterlet", "image": "r/operator:1", "env": variables});
+        let pod = json!({"serviceAccountName": "klusterlet", "containers": [container]});
+        json!({"metadata": {"name": "klusterlet", "namespace": "operators"}, "spec": {"template": {"spec": pod}}})
+    }
+
+    fn endpoint() -> Endpoint {
+        Endpoint::parse("https://10.0.0.1:6443", None).unwrap()
+    }
+
+    fn dialled(variables: Value) -> Result<Value, String> {
+        let job = job(&deployment(variables), &endpoint()).map_err(|failure| failure.to_string())?;
+        let command = &job["spec"]["template"]["spec"]["containers"][0]["command"];
+        Ok(json!([command[4], command[5], command[6]]))
+    }
+
     #[test]
     fn a_pod_away_from_its_operator_needs_nothing_that_is_not_there_yet() {
-        let planned = json!({"metadata": {"name": "klusterlet", "namespace": "open-cluster-management"}, "spec": {"template":
-            {"spec": {"serviceAccountName": "klusterlet", "containers": [{"name": "klusterlet", "image": "r/operator:1"}]}}}});
-        let job = job(&away(&planned), None).unwrap();
+        let job = job(&away(&deployment(json!([]))), &endpoint()).unwrap();
         assert_eq!(job["metadata"]["namespace"], "default");
         let pod = &job["spec"]["template"]["spec"];
         assert_eq!(pod["containers"][0]["image"], "r/operator:1");
         assert_eq!(pod.get("serviceAccountName"), None);
+        assert!(super::job(&json!({"metadata": {"namespace": "n"}}), &endpoint()).is_err(), "no image is made up");
+    }
+
+    #[test]
+    fn a_pod_goes_the_way_of_the_operator() {
+        let proxy = |url: &str| json!([{"name": "HTTPS_PROXY", "value": url}]);
+        assert_eq!(dialled(json!([])).unwrap(), json!(["10.0.0.1", "6443", ""]));
+        let behind = |host: &str, port: &str| json!([host, port, "10.0.0.1:6443"]);
+        assert_eq!(dialled(proxy("http://proxy:3128/")).unwrap(), behind("proxy", "3128"));
+        assert_eq!(dialled(proxy("http://proxy")).unwrap(), behind("proxy", "80"));
+        for url in ["http://me:canary@proxy:3128", "https://proxy:3128", "socks5://proxy:1080"] {
+            let why = dialled(proxy(url)).unwrap_err();
+            assert!(why.contains("goes by a proxy") && !why.contains("canary"), "{why}");
+        }
+        let mut around = proxy("http://proxy:3128");
+        around.as_array_mut().unwrap().push(json!({"name": "NO_PROXY", "value": "10.0.0.1"}));
+        assert_eq!(dialled(around).unwrap(), json!(["10.0.0.1", "6443", ""]));
     }
 }

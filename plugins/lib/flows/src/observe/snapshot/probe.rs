@@ -18,7 +18,7 @@ use ocm_core::redact::redact;
 use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_kube::access::{Right, missing, myself};
 use ocm_kube::{Cluster, Connection, connect_to};
-use ocm_net::proxy::{Origin, Proxy};
+use ocm_net::proxy::{Origin, Proxy, of_environment};
 use ocm_net::{Endpoint, VERSIONS, Vantage, Way, present_by};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -272,7 +272,9 @@ async fn ask_beside(
     };
     named.as_deref().map(agents_proxy).transpose().map_err(unasked)?;
     let place = jobs.start(managed, agent, narrator.as_ref()).await?;
-    let url = named.or_else(|| place.proxy_url(&dialled.endpoint));
+    let variable = |name: &str| place.proxies.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let of_pod = |endpoint: &Endpoint| of_environment(variable, true, &endpoint.host, endpoint.port);
+    let url = named.or_else(|| of_pod(&dialled.endpoint));
     let proxy = url.as_deref().map(agents_proxy).transpose().map_err(unasked)?;
     Ok(match question {
         Some(Question { klusterlet, entry, token }) => {
