@@ -183,8 +183,12 @@ fn an_agent_is_pinned(hub: &Cluster, digests: &str, pinned: &str) {
         json!({"authType": "token", "token": {"expirationSeconds": 3600}})
     );
     let agent = object(hub, &["deployment", "klusterlet-registration-agent", "--namespace", AGENT]);
-    let hosts = agent.pointer("/spec/template/spec/hostAliases").cloned().unwrap_or_default();
-    assert_eq!(hosts, json!([{"ip": "192.0.2.10", "hostnames": ["hub.example"]}]), "{agent}");
+    // The operator asks the hub, too.
+    let operator = object(hub, &["deployment", "klusterlet", "--namespace", OPERATORS]);
+    for deployment in [&agent, &operator] {
+        let hosts = deployment.pointer("/spec/template/spec/hostAliases").cloned().unwrap_or_default();
+        assert_eq!(hosts, json!([{"ip": "192.0.2.10", "hostnames": ["hub.example"]}]), "{deployment}");
+    }
     assert!(agent.to_string().contains(by_token), "{agent}");
     nothing_changes(hub, || {
         ends(&join(&[&new, &values, "--client-cert-expiration-seconds=3600"]), 0, &["nothing is changed"]);
@@ -235,9 +239,9 @@ fn joined_again_with_other_settings(hub: &Cluster, join: &dyn Fn(&[&str]) -> Sai
     });
     ends(&join(&typed), 0, &told);
     // Whoever waits waits for the pods.
-    let hosts = agent().pointer("/spec/template/spec/hostAliases").cloned().unwrap_or_default();
-    assert_eq!(hosts, json!([{"ip": "192.0.2.20", "hostnames": ["hub.example"]}]));
     for deployment in [agent(), operator()] {
+        let hosts = deployment.pointer("/spec/template/spec/hostAliases").cloned().unwrap_or_default();
+        assert_eq!(hosts, json!([{"ip": "192.0.2.20", "hostnames": ["hub.example"]}]));
         let (status, wanted) = (&deployment["status"], &deployment["spec"]["replicas"]);
         assert_eq!((&status["updatedReplicas"], &status["replicas"]), (wanted, wanted), "{deployment}");
     }
@@ -248,6 +252,13 @@ fn joined_again_with_other_settings(hub: &Cluster, join: &dyn Fn(&[&str]) -> Sai
     expected["hubApiServerHostAlias"]["ip"] = json!("192.0.2.20");
     assert_eq!(klusterlet()["spec"], expected, "and all else");
     nothing_changes(hub, || ends(&join(&typed), 0, &["nothing is changed"]));
+    // Where the Klusterlet has the address no more, neither has the operator.
+    let patch = ["patch", "klusterlet", "klusterlet", "--type=json"];
+    let gone = "--patch=[{\"op\": \"remove\", \"path\": \"/spec/hubApiServerHostAlias\"}]";
+    hub.kubectl(&[&patch[..], &[gone]].concat()).expect("it is taken out");
+    ends(&join(&["--wait"]), 0, &["the pods of the operator"]);
+    let hosts = || operator().pointer("/spec/template/spec/hostAliases").cloned().unwrap_or_default();
+    assert!(hosts().as_array().is_none_or(Vec::is_empty), "{}", hosts());
     // What does not come up ends the wait.
     let no_such = join(&["--priority-class=nobody", "--wait"]);
     ends(&no_such, 1, &["has no PriorityClass \"nobody\"", "nothing was changed"]);

@@ -122,7 +122,7 @@ fn stays(typed: Option<&Value>, there: Option<&Value>, ours: Option<&Value>) -> 
 fn operator_with(settings: &Settings, live: &Live) -> Option<Manifest> {
     let there = live.operator.as_ref().filter(|_| !live.is_shared)?;
     let mut wanted = there.clone();
-    place_typed(settings, &mut wanted);
+    place_typed(settings, live, &mut wanted);
     let mut spec = differing(&wanted["spec"], &there["spec"], "")?;
     let containers = "/template/spec/containers";
     if let Some(changed) = spec.pointer_mut(containers).and_then(Value::as_array_mut) {
@@ -199,6 +199,38 @@ mod tests {
 
     fn values(value: Value) -> Values {
         Values::read(value, Kind::Klusterlet).unwrap()
+    }
+
+    #[test]
+    fn the_operator_knows_the_hub_as_its_agent_does_and_no_longer() {
+        use crate::reconcile::FIELD_MANAGER;
+        let alias =
+            |ip: &str| Settings { host_alias: crate::join::choices::host_alias(&format!("{ip}=hub")), ..settings() };
+        let hosts = |manifest: &Manifest| manifest.body().pointer("/spec/template/spec/hostAliases").cloned();
+        let entry = |ip: &str| json!({"ip": ip, "hostnames": ["hub"]});
+        let operator = |given: &Given| given.operator.as_ref().and_then(hosts);
+        let had = joined(&settings());
+        assert_eq!(operator(&Given::of(&settings(), &had)), None);
+        assert_eq!(operator(&Given::of(&alias("10.0.0.1"), &had)), Some(json!([entry("10.0.0.1")])));
+        // What others have given its pods stays theirs.
+        let mut has = joined(&alias("10.0.0.1"));
+        let ours = json!([{"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {"f:spec":
+            {"f:hostAliases": {"k:{\"ip\":\"10.0.0.1\"}": {".": {}, "f:ip": {}, "f:hostnames": {}}}}}}}}]);
+        let object = has.operator.as_mut().unwrap();
+        assert_eq!(object.pointer("/spec/template/spec/hostAliases"), Some(&json!([entry("10.0.0.1")])));
+        object["metadata"]["managedFields"] = ours;
+        let theirs = json!({"ip": "10.0.0.9", "hostnames": ["other"]});
+        object["spec"]["template"]["spec"]["hostAliases"] = json!([theirs, entry("10.0.0.1")]);
+        assert!(!Given::of(&alias("10.0.0.1"), &has).is_change());
+        assert!(!Given::of(&settings(), &has).is_change(), "it stays as the Klusterlet has it");
+        assert_eq!(operator(&Given::of(&alias("10.0.0.2"), &has)), Some(json!([entry("10.0.0.2")])));
+        // Where the Klusterlet has it no more, ours goes.
+        let spec = &mut has.klusterlet.as_mut().unwrap()["spec"];
+        spec.as_object_mut().unwrap().remove("hubApiServerHostAlias");
+        assert_eq!(operator(&Given::of(&settings(), &has)), Some(json!([])));
+        assert_eq!(hosts(&operator_deployment(&settings(), &has)), Some(json!([])));
+        let shared = Live { is_shared: true, ..has };
+        assert!(!Given::of(&settings(), &shared).is_change(), "it serves others, too");
     }
 
     #[test]

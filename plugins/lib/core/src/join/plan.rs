@@ -87,7 +87,7 @@ impl Settings {
 
     /// Whether something was said of the operator's own pods.
     pub fn is_about_operator(&self) -> bool {
-        self.enable_sync_labels.is_some() || self.scheduling != Scheduling::default()
+        self.enable_sync_labels.is_some() || self.host_alias.is_some() || self.scheduling != Scheduling::default()
     }
 }
 
@@ -255,12 +255,12 @@ pub(crate) fn operator_deployment(settings: &Settings, live: &Live) -> Manifest 
             }
         }
     }
-    place_typed(settings, manifest.body_mut());
+    place_typed(settings, live, manifest.body_mut());
     manifest
 }
 
 /// Writes what was typed of the operator's own pods into its Deployment.
-pub(super) fn place_typed(settings: &Settings, deployment: &mut Value) {
+pub(super) fn place_typed(settings: &Settings, live: &Live, deployment: &mut Value) {
     if let Some(on) = settings.enable_sync_labels {
         let name = operator::container(deployment).map(|container| container["name"].clone());
         let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
@@ -268,6 +268,29 @@ pub(super) fn place_typed(settings: &Settings, deployment: &mut Value) {
         containers.into_iter().flatten().filter(is_operator).for_each(|container| sync_labels(container, on));
     }
     settings.scheduling.place(deployment);
+    know_hub(settings, live, deployment);
+}
+
+/// Gives the operator's pods the address of the hub that those of the agent are given: the operator asks the hub itself what the
+/// agent's credentials allow. What others have given them stays. Upstream: `ssarcontroller`, for the condition
+/// `HubConnectionDegraded`.
+fn know_hub(settings: &Settings, live: &Live, deployment: &mut Value) {
+    const MEMBER: &str = "hubApiServerHostAlias";
+    let of = |spec: &Value| Some(spec[MEMBER].clone()).filter(Value::is_object);
+    let typed = settings.host_alias.as_ref().map(|alias| json!(alias));
+    let laid = typed.or_else(|| of(settings.values.spec()));
+    let alias = laid.or_else(|| of(&live.klusterlet.as_ref()?["spec"]));
+    let entry = |alias: Value| json!({"ip": alias["ip"], "hostnames": [alias["hostname"]]});
+    let wanted: Vec<Value> = alias.map(entry).into_iter().collect();
+    let list = |operator: &Value| {
+        operator.pointer("/spec/template/spec/hostAliases").and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let there = live.operator.as_ref().map(list).unwrap_or_default();
+    let ours = live.operator.as_ref().map(|operator| list(&reconcile::owned_by_us(operator))).unwrap_or_default();
+    let is_so = wanted.iter().all(|one| there.contains(one)) && ours.iter().all(|one| wanted.contains(one));
+    if let Some(pod) = deployment.pointer_mut("/spec/template/spec").filter(|_| !is_so) {
+        pod["hostAliases"] = Value::Array(wanted);
+    }
 }
 
 pub(super) fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
