@@ -12,6 +12,7 @@ mod endpoint;
 pub mod engine_support;
 pub mod fallback_support;
 pub mod faults;
+pub mod gateway_api;
 pub mod grpc_hub;
 pub mod grpc_support;
 pub mod join_support;

@@ -99,3 +99,36 @@ fn a_policy_engine_takes_reviews_from_the_networks_of_api_servers_alone() {
     let open = rendered(&[]);
     assert!(open.contains("kind: NetworkPolicy") && !open.contains("ipBlock"), "{open}");
 }
+
+#[test]
+fn a_gateway_of_a_hub_is_named_once_and_asked_for_a_name() {
+    let cli = Cli::new();
+    let hub = |words: &[&str]| {
+        let fixed = ["install", "hub", "--render", "--registration-drivers=csr,grpc"];
+        cli.run(fixed.iter().chain(words).copied())
+    };
+    let (gateway, public) = ("--expose-grpc=gateway", "--grpc-gateway=infra/public/tls");
+    let run = hub(&[gateway, public, "--grpc-server=hub.example:8443"]);
+    assert_eq!(run.exit, 0, "{run}");
+    for part in
+        ["\nkind: TLSRoute\n", "apiVersion: gateway.networking.k8s.io/v1\n", "sectionName: tls", "infra/public/tls"]
+    {
+        assert!(run.stdout.contains(part), "{part}: {run}");
+    }
+    for (words, why) in [
+        (&[gateway][..], "--expose-grpc gateway and --grpc-gateway NAMESPACE/NAME[/LISTENER] go together"),
+        (&[public, "--grpc-server=hub.example"], "go together"),
+        (&["--expose-grpc=nodePort", public, "--grpc-server=hub.example"], "go together"),
+        (&[gateway, "--grpc-gateway=public"], "\"public\" is not NAMESPACE/NAME or NAMESPACE/NAME/LISTENER"),
+        (&[gateway, public], "needs --grpc-server HOST[:PORT]"),
+        (&[gateway, public, "--grpc-server=192.0.2.1"], "--grpc-server 192.0.2.1 is an IP address"),
+        (
+            &[gateway, public, "--grpc-server=hub.example", "--grpc-endpoint-type=loadBalancer"],
+            "no load balancer of its own",
+        ),
+    ] {
+        let run = hub(words);
+        assert!(run.exit == 2 && run.stderr.contains(why), "{why}: {run}");
+        assert_eq!(run.stdout, "", "{run}");
+    }
+}

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use control_plane::{Cluster, Spec};
+use e2e_tests::gateway_api::{self, ROUTE};
 use e2e_tests::grpc_hub::{
     GRPC, HUB, driver, exposed, has_file_for_grpc, install, is_available, issued, node, runs, server,
 };
@@ -152,4 +153,105 @@ fn a_cluster_registers_over_grpc_is_accepted_works_and_leaves() {
     let said = run(kubectl_ocm("uninstall", hub.kubeconfig()).args(["hub", "--yes"]));
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(hub.kubectl(&["get", "namespace", "open-cluster-management-hub"]).is_err(), "with all that was in it");
+}
+
+#[test]
+fn a_gateway_leads_agents_to_the_server_by_a_route_of_ours() {
+    let hub = Cluster::start(&Spec::node("gateway-hub")).expect("a cluster");
+    let installer = user_with(&hub, "gateway-installer", &["install.yaml", "install-expose-grpc-gateway.yaml"]);
+    let through = |flags: &[&str]| {
+        let all = ["--registration-drivers=csr,grpc", "--expose-grpc=gateway"];
+        install(&installer, &[&all, flags].concat())
+    };
+    let refused = |flags: &[&str], code: i32, words: &str| {
+        let before = settled(&hub);
+        let said = through(flags);
+        assert!(said.code == Some(code) && said.stderr.contains(words), "{words}: {said:?}");
+        unchanged(&hub, &before, words);
+    };
+    let (public, host) = ("--grpc-gateway=infra/public", "--grpc-server=grpc.hub.example");
+
+    // What is in the way is told before anything is changed.
+    refused(&[], 2, "go together");
+    refused(&["--grpc-gateway=public"], 2, "is not NAMESPACE/NAME");
+    refused(&[public, host], 3, "serves no Gateways and TLSRoutes of gateway.networking.k8s.io");
+    gateway_api::serve(&hub, "v1alpha2");
+    refused(&[public, host], 3, "has no Gateway infra/public");
+    let ip = json!({"type": "IPAddress", "value": "192.0.2.7"});
+    let all = json!({"namespaces": {"from": "All"}});
+    let with = |members: Value| gateway_api::gateway(&hub, "public", &members, &ip);
+    with(json!({"allowedRoutes": all, "tls": {"mode": "Terminate"}}));
+    refused(&[public, host], 3, "none of its listeners has protocol TLS and tls.mode Passthrough");
+    with(json!({}));
+    refused(&[public, host], 3, "takes no routes of the namespace open-cluster-management-hub");
+    with(json!({"allowedRoutes": all, "hostname": "*.other.example"}));
+    refused(&[public, host], 3, "is for *.other.example, not for grpc.hub.example");
+    with(json!({"allowedRoutes": all}));
+    refused(&[public, "--grpc-server=192.0.2.7"], 2, "tells servers apart by their names");
+    refused(&[public], 2, "needs --grpc-server HOST[:PORT]");
+    refused(&["--grpc-gateway=infra/public/other", host], 3, "it has no listener \"other\"");
+    // So is what a dry run would make.
+    let before = settled(&hub);
+    for (promise, code) in [("--dry-run=client", 0), ("--dry-run=server", 0), ("--diff", 3)] {
+        let said = through(&[public, host, promise]);
+        assert!(said.code == Some(code) && said.stdout.contains("cluster-manager-grpc-server"), "{said:?}");
+    }
+    unchanged(&hub, &before, "nothing is changed");
+
+    // The name, its port at the Gateway, and the route in the version that the hub serves.
+    let said = through(&[public, host]);
+    let told = "at grpc.hub.example:8443: that name has to lead to Gateway infra/public, at 192.0.2.7";
+    assert!(said.code == Some(0) && said.stderr.contains(told), "{said:?}");
+    let route = object(&hub, &ROUTE);
+    assert_eq!(route["apiVersion"], "gateway.networking.k8s.io/v1alpha2", "{route:#}");
+    assert_eq!(route["spec"]["hostnames"], json!(["grpc.hub.example"]));
+    let manager = object(&hub, &["clustermanager", "cluster-manager"]);
+    let exposure = &manager["spec"]["serverConfiguration"]["endpointsExposure"][0]["grpc"]["hostname"]["host"];
+    assert_eq!(*exposure, json!("grpc.hub.example"), "{manager:#}");
+    gateway_api::accepts(&hub, true);
+    let said = through(&["--wait"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    runs(&hub);
+    // The Service to which it leads is the operator's.
+    let backend = &route["spec"]["rules"][0]["backendRefs"][0];
+    let service = object(&hub, &["service", backend["name"].as_str().expect("a name"), HUB]);
+    assert_eq!(service["spec"]["ports"][0]["port"], backend["port"], "{service:#}");
+    // Whoever joins is told that name; here nobody knows it.
+    let said = join(hub.kubeconfig(), &[&hub_access(&hub), "--self", GRPC, "--dry-run=client"]);
+    assert!(said.stderr.contains("gRPC server at grpc.hub.example:8443"), "{said:?}");
+    for flags in [&[public, host][..], &[]] {
+        let before = settled(&hub);
+        let said = through(flags);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        unchanged(&hub, &before, "the same again");
+    }
+    gateway_api::accepts(&hub, false);
+    let said = through(&["--wait", "--timeout=10s"]);
+    let told = "is not Accepted: NotAllowedByListeners: as the test has it";
+    assert!(said.code == Some(124) && said.stderr.contains(told), "{said:?}");
+
+    // What the Gateway itself tells is enough.
+    let balancer = json!({"type": "Hostname", "value": "lb.hub.example"});
+    gateway_api::gateway(&hub, "balanced", &json!({"allowedRoutes": all, "port": 443}), &balancer);
+    let said = through(&["--grpc-gateway=infra/balanced", "--grpc-server=lb.hub.example", "--dry-run=client"]);
+    assert!(said.code == Some(0) && said.stderr.contains("at lb.hub.example:443"), "{said:?}");
+    gateway_api::gateway(&hub, "own", &json!({"allowedRoutes": all, "hostname": "own.hub.example"}), &ip);
+    let said = through(&["--grpc-gateway=infra/own"]);
+    assert!(said.code == Some(0) && said.stderr.contains("at own.hub.example:8443"), "{said:?}");
+    assert_eq!(object(&hub, &ROUTE)["spec"]["hostnames"], json!(["own.hub.example"]));
+
+    // Another way: the route stays, and it is told how it goes; with the hub it goes by itself.
+    let exposed = exposed(&hub);
+    let exposed: Vec<&str> = exposed.iter().map(String::as_str).collect();
+    let said = install(hub.kubeconfig(), &exposed);
+    let told = "kubectl delete tlsroute -n open-cluster-management-hub cluster-manager-grpc-server";
+    assert!(said.code == Some(0) && said.stderr.contains(told), "{said:?}");
+    let manager = object(&hub, &["clustermanager", "cluster-manager"]);
+    assert_eq!(manager["metadata"]["annotations"]["kubectl-ocm/grpc-gateway"], "", "{manager:#}");
+    let said = run(kubectl_ocm("uninstall", hub.kubeconfig()).args(["hub", "--yes"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let routes = hub.kubectl(&["get", ROUTE[0], "--all-namespaces", "--output=name"]).expect("a list");
+    assert_eq!(routes.trim(), "", "with all that was in its namespace");
+    let gateways = hub.kubectl(&["get", "gateways.gateway.networking.k8s.io", "--all-namespaces", "--output=name"]);
+    assert_eq!(gateways.expect("a list").lines().count(), 3, "they are somebody else's");
 }

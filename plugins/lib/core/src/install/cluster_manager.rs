@@ -89,6 +89,8 @@ pub(super) fn body(
     }
     feature_gates(spec, &options.feature_gates);
     whole_identities(options)?;
+    expose::gateway(options, (&body, live))?;
+    let spec = &mut body["spec"];
     drivers(spec, listed(live), listed(laid.as_ref()), options, warnings)?;
     grpc(spec, laid.as_ref(), options)?;
     auto_approval(spec, options, warnings)?;
