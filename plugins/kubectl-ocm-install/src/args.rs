@@ -78,6 +78,10 @@ Examples:
   kubectl ocm install hub --mode hosted --context hosting --hub-context hub \\
     --registration-webhook HOST --work-webhook HOST
 
+  # And with the Services that lead there, at ports of a node of that cluster
+  kubectl ocm install hub --mode hosted --context hosting --hub-context hub \\
+    --registration-webhook NODE --work-webhook NODE --expose-webhooks nodePort
+
 What is there stays: a hub that was installed before, by this command or by another tool, keeps every setting \
 that no flag names, its release included. Running the same command again changes nothing.
 
@@ -185,6 +189,10 @@ pub(crate) struct HubInstallArgs {
     /// Address at which the hub's API server reaches the work webhook of a hosted hub [default port: 9443]
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Hosted hub")]
     pub(crate) work_webhook: Option<String>,
+    /// Make the Services on the hosting cluster by which the hub's API server reaches the webhooks at these addresses: at ports of
+    /// its nodes, by default 30443 and 31443, or by load balancers
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Hosted hub")]
+    pub(crate) expose_webhooks: Option<WebhookExposureWord>,
     /// Have the pods of a hosted hub reach it at the address that it publishes in kube-public/cluster-info
     #[arg(long, help_heading = "Hosted hub")]
     pub(crate) force_internal_endpoint_lookup: bool,
@@ -446,6 +454,17 @@ pub(crate) enum GrpcExposureWord {
     LoadBalancer,
     /// By a Gateway, that of --grpc-gateway; without --grpc-server under the host name that it tells
     Gateway,
+}
+
+/// Words of `--expose-webhooks`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum WebhookExposureWord {
+    /// At the ports of the addresses, which are those of nodes
+    #[value(name = "nodePort", alias = "nodeport")]
+    NodePort,
+    /// By load balancers, which are known under the addresses
+    #[value(name = "loadBalancer", alias = "loadbalancer")]
+    LoadBalancer,
 }
 
 /// Words of `--grpc-endpoint-type`.

@@ -10,7 +10,7 @@ use ocm_core::baseline::{Enforcement, Settings};
 use ocm_core::hub_addon::Content;
 use ocm_core::install::feature_gates::GATES;
 use ocm_core::install::gateway::Gateway;
-use ocm_core::install::hosted::{Hosting, Webhook};
+use ocm_core::install::hosted::{Hosting, Webhook, WebhookExposure};
 use ocm_core::install::{Driver, GrpcEndpoint, GrpcExposure, HubMode, Options, OptionsError};
 use ocm_core::plan::Mode;
 use ocm_core::policy_engine::{self, NotANetwork};
@@ -23,7 +23,7 @@ use ocm_kube::{ClientArgs, Cluster, connect};
 
 use crate::args::{
     BaselineInstallArgs, DriverWord, GrpcEndpointWord, GrpcExposureWord, HubAddOnInstallArgs, HubInstallArgs,
-    InstallArgs, ModeWord, PolicyEngineInstallArgs, What,
+    InstallArgs, ModeWord, PolicyEngineInstallArgs, WebhookExposureWord, What,
 };
 use crate::{view, words};
 
@@ -202,6 +202,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         mode,
         registration_webhook,
         work_webhook,
+        expose_webhooks,
         force_internal_endpoint_lookup: internal,
         resources,
         nodes,
@@ -257,6 +258,10 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
             }),
             registration: webhook("--registration-webhook", registration_webhook)?,
             work: webhook("--work-webhook", work_webhook)?,
+            expose: expose_webhooks.map(|word| match word {
+                WebhookExposureWord::NodePort => WebhookExposure::NodePort,
+                WebhookExposureWord::LoadBalancer => WebhookExposure::LoadBalancer,
+            }),
             kubeconfig: None,
         },
     };

@@ -98,8 +98,8 @@ pub(crate) fn options(error: OptionsError) -> Failure {
             )
         }
         OptionsError::NotHosted => Failure::usage(
-            "--hub-context, --hub-kubeconfig, --registration-webhook and --work-webhook are for a hub whose pods run on another \
-             cluster",
+            "--hub-context, --hub-kubeconfig, --registration-webhook, --work-webhook and --expose-webhooks are for a hub whose \
+             pods run on another cluster",
         )
         .hint("to have them there: --mode hosted")
         .hint("with the pods on the hub itself, that cluster is named by --context and --kubeconfig"),
@@ -111,6 +111,10 @@ pub(crate) fn options(error: OptionsError) -> Failure {
             "{release} asks both webhooks of a hosted hub at one port, and --registration-webhook and --work-webhook name two"
         ))
         .hint("give each an address of its own with the same port, or take v1.3.0 or newer"),
+        OptionsError::WebhooksShareNodePort(port) => Failure::usage(format!(
+            "with --expose-webhooks nodePort each webhook has a port of the nodes of its own, and both addresses name {port}"
+        ))
+        .hint("leave the ports out, or name two"),
         OptionsError::HostedGrpc => {
             Failure::usage("a hosted hub cannot let clusters register over gRPC: the Service of its server leads to no pod")
                 .hint("leave grpc out of --registration-drivers and of the values, and the flags of its server")

@@ -111,6 +111,49 @@ fn lets_in(hub: &Cluster, token: &str) -> bool {
     run(hub.kubectl_command().arg(flag).args(words)).code == Some(0)
 }
 
+/// The Services of ours lead to the pods of the webhooks, and none takes a port that is another's.
+fn leads_to_its_webhooks(hosting: &Cluster, access: &str, hosted: &[&str]) {
+    let exposer =
+        user_with(hosting, "exposer", &["install.yaml", "install-hosted.yaml", "install-expose-webhooks.yaml"]);
+    let install = |flags: &[&str]| command("install", &exposer, &[&[access], flags].concat());
+    // Those that people have made hold these ports. Nothing of this release is installed.
+    let there = resource_versions(hosting);
+    let at = node(hosting);
+    let newer = ["--bundle-version=1.3.1", "--expose-webhooks=nodePort", "--dry-run=client"];
+    let to = |address: &str| WEBHOOKS.map(|(name, _)| format!("--{name}={address}"));
+    let [registration, work] = to(&at);
+    let said = install(&[&newer[..], &[registration.as_str(), work.as_str()]].concat());
+    ends(3, &["port 30443 of the nodes", "Service open-cluster-management-hub/registration-webhook already"], said);
+    let [registration, work] = ["30543", "31543"].map(|port| format!("192.0.2.9:{port}"));
+    let typed = [format!("--registration-webhook={registration}"), format!("--work-webhook={work}")];
+    let said = install(&[&newer[..], &[typed[0].as_str(), typed[1].as_str()]].concat());
+    let said = ends(0, &["no node of", "has the address 192.0.2.9"], said);
+    for (name, _) in WEBHOOKS {
+        assert!(said.stdout.contains(&format!("service/{HUB}-{name}-external created")), "{said:?}");
+    }
+    assert_eq!(resource_versions(hosting), there);
+    let same = ["--registration-webhook=192.0.2.9:30543", "--work-webhook=192.0.2.9:30543"];
+    ends(2, &["a port of the nodes of its own"], install(&[&newer[..], &same].concat()));
+
+    // The hub goes on asking where it did, and they lead to its pods.
+    let said = command("install", &exposer, &[hosted, &["--expose-webhooks=loadBalancer", "--wait"]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for (name, _) in WEBHOOKS {
+        let exposed = format!("{HUB}-{name}-external");
+        let service = object(hosting, &["service", &exposed, IN_HUB]);
+        assert_eq!(service["spec"]["type"], "LoadBalancer", "{service:#}");
+        let leads = || {
+            let selector = format!("--selector=kubernetes.io/service-name={exposed}");
+            let slices = object(hosting, &["endpointslices", IN_HUB, &selector]);
+            let slices = slices["items"].as_array().cloned().unwrap_or_default();
+            slices
+                .iter()
+                .any(|slice| slice["ports"][0]["port"] == 9443 && slice["endpoints"][0]["conditions"]["ready"] == true)
+        };
+        until_within(SLOW, "it leads to a pod", || format!("{service:#}"), leads);
+    }
+}
+
 #[test]
 fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() {
     let specs = ["hub-host", "hosted-hub", "of-hosted"].map(|name| Spec::node(name).ocm_images(true));
@@ -201,6 +244,8 @@ fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() 
     let second = operators_token(hosting);
     assert!(second != first && lets_in(hub, &second), "{said:?}");
     until_within(SLOW, "the former token ends", String::new, || !lets_in(hub, &first));
+
+    leads_to_its_webhooks(hosting, &access, &hosted);
 
     // It is upgraded where its pods run, and stays hosted.
     let target = format!("--bundle-version={}", bundle());

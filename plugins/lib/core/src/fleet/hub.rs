@@ -216,6 +216,7 @@ pub fn options_failure(error: OptionsError) -> Failure {
         | OptionsError::NotHosted
         | OptionsError::NoWebhookAddress
         | OptionsError::WebhookPortsDiffer(_)
+        | OptionsError::WebhooksShareNodePort(_)
         | OptionsError::HostedGrpc => Failure::refused(
             "hub.install: the hub is hosted on another cluster, and a file does not install such a one",
         )

@@ -38,6 +38,8 @@ pub enum OptionsError {
     NoWebhookAddress,
     /// This release asks both webhooks of a hosted hub at one port, and two were given.
     WebhookPortsDiffer(String),
+    /// Both webhooks of a hosted hub are to be reached at this port of the nodes.
+    WebhooksShareNodePort(u16),
     /// A hosted hub has no gRPC server that agents could reach.
     HostedGrpc,
 }

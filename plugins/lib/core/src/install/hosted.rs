@@ -3,7 +3,7 @@
 //! cluster.
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::Manifest;
@@ -16,7 +16,7 @@ use crate::kubeconfig::{Bootstrap, HUB_UID};
 use crate::release::Bundle;
 use crate::{Plan, Stage, account, operator};
 
-pub use super::hosting::{Hosting, WEBHOOK_PORT, Webhook};
+pub use super::hosting::{Hosting, WEBHOOK_PORT, Webhook, WebhookExposure};
 
 /// Name of the ClusterManager of a hosted hub, and so of the namespace of its pods, and of its controllers' accounts on the
 /// hub. It is that of other hubs' namespace: policies and rules know the accounts by it.
@@ -26,6 +26,12 @@ pub const HOSTING_UID: &str = "kubectl-ocm/hosting-uid";
 /// From this release on, the API server asks each webhook at the port at which its pods listen, and that can be chosen. Before,
 /// it asks all of them at the port of the webhook of registration. Upstream: `webhook-validatingconfiguration.yaml`.
 const OWN_PORTS: &str = "1.3.0";
+/// The webhooks of a hosted hub: the member of the ClusterManager with the address, the name of the Deployment after that of the hub,
+/// and the port of the hosting cluster's nodes at which it is exposed unless another one is given.
+const WEBHOOKS: [(&str, &str, u16); 2] = [
+    ("registrationWebhookConfiguration", "registration-webhook", 30443),
+    ("workWebhookConfiguration", "work-webhook", 31443),
+];
 /// Ports at which only privileged processes listen on most systems.
 const PRIVILEGED: u16 = 1024;
 
@@ -42,7 +48,7 @@ pub fn mode_of(manager: &Value) -> HubMode {
 /// # Errors
 /// When a hub that is there is in another mode than the typed one; addresses that nobody would dial; what no hosted hub has.
 pub fn mode(options: &Options, live: &Live) -> Result<HubMode, OptionsError> {
-    let Hosting { mode, registration, work, kubeconfig: _ } = &options.hosting;
+    let Hosting { mode, registration, work, expose, kubeconfig: _ } = &options.hosting;
     let there = live.cluster_manager.as_ref().map(mode_of);
     if let (Some(typed), Some(there)) = (mode, there)
         && *typed != there
@@ -51,7 +57,9 @@ pub fn mode(options: &Options, live: &Live) -> Result<HubMode, OptionsError> {
     }
     let mode = mode.or(there).unwrap_or_default();
     match mode {
-        HubMode::Default if registration.is_some() || work.is_some() => Err(OptionsError::NotHosted),
+        HubMode::Default if registration.is_some() || work.is_some() || expose.is_some() => {
+            Err(OptionsError::NotHosted)
+        }
         // Its Service would be on the hub, where no pod is behind it.
         HubMode::Hosted if asks_for_grpc(options) => Err(OptionsError::HostedGrpc),
         mode => Ok(mode),
@@ -81,16 +89,17 @@ pub(super) fn lay(
     release: Option<&Bundle>,
     warnings: &mut Vec<String>,
 ) -> Result<(), OptionsError> {
-    let Hosting { registration, work, .. } = &options.hosting;
+    let Hosting { registration, work, expose, .. } = &options.hosting;
+    let on_nodes = *expose == Some(WebhookExposure::NodePort);
     // A file of values may say it; what the hub that is there has is not among the defaults.
     let mut hosted = match spec["deployOption"]["hosted"].take() {
         Value::Null => live.and_then(|live| live.pointer("/spec/deployOption/hosted")).cloned().unwrap_or_default(),
         laid => laid,
     };
-    let typed = [("registrationWebhookConfiguration", registration), ("workWebhookConfiguration", work)];
     let mut ports = Vec::new();
-    for (member, typed) in typed {
+    for ((member, _, on_node), typed) in WEBHOOKS.into_iter().zip([registration, work]) {
         if let Some(Webhook { host, port }) = typed {
+            let port = port.unwrap_or(if on_nodes { on_node } else { WEBHOOK_PORT });
             hosted[member]["address"] = json!(host);
             hosted[member]["port"] = json!(port);
             // The pods have to listen where they are asked.
@@ -102,8 +111,7 @@ pub(super) fn lay(
         // The API server fills in 443.
         ports.push(hosted[member]["port"].as_u64().unwrap_or(443));
     }
-    let own_ports = Bundle::parse(OWN_PORTS).unwrap_or_default();
-    match release.filter(|release| release.is_before(&own_ports)) {
+    match release.filter(|release| is_before_own_ports(release)) {
         Some(release) if ports.windows(2).any(|pair| pair[0] != pair[1]) => {
             return Err(OptionsError::WebhookPortsDiffer(release.to_string()));
         }
@@ -113,15 +121,58 @@ pub(super) fn lay(
         )),
         _ => {}
     }
+    if let (true, [first, second]) = (on_nodes, &ports[..])
+        && first == second
+    {
+        return Err(OptionsError::WebhooksShareNodePort(u16::try_from(*first).unwrap_or_default()));
+    }
     spec["deployOption"]["mode"] = json!(HubMode::Hosted.word());
     spec["deployOption"]["hosted"] = hosted;
     Ok(())
 }
 
+/// Whether a release asks both webhooks at one port, and has their pods listen at the usual one.
+fn is_before_own_ports(release: &Bundle) -> bool {
+    release.is_before(&Bundle::parse(OWN_PORTS).unwrap_or_default())
+}
+
+/// The Services by which the hub's API server reaches the webhooks of a hub with this ClusterManager, in the namespace of its pods,
+/// with which they go.
+pub(super) fn services(
+    hub: &str,
+    exposure: WebhookExposure,
+    manager: &Value,
+    release: Option<&Bundle>,
+) -> impl Iterator<Item = Manifest> {
+    let hosted = manager["spec"]["deployOption"]["hosted"].clone();
+    let is_early = release.is_some_and(is_before_own_ports);
+    WEBHOOKS.into_iter().map(move |(member, name, _)| {
+        let webhook = &hosted[member];
+        let port = webhook["port"].as_u64().unwrap_or(443);
+        let listens = webhook["bindConfiguration"]["port"].as_u64().filter(|_| !is_early);
+        let target = listens.unwrap_or(u64::from(WEBHOOK_PORT));
+        let mut entry = json!({"name": "webhook", "protocol": "TCP", "port": port, "targetPort": target});
+        let type_ = match exposure {
+            WebhookExposure::NodePort => {
+                entry["nodePort"] = json!(port);
+                "NodePort"
+            }
+            WebhookExposure::LoadBalancer => "LoadBalancer",
+        };
+        let meta = ObjectMeta {
+            namespace: Some(hub.to_owned()),
+            name: Some(format!("{hub}-{name}-external")),
+            ..ObjectMeta::default()
+        };
+        let spec = json!({"type": type_, "selector": {"app": format!("{hub}-{name}")}, "ports": [entry]});
+        // A port of nodes goes when there is a load balancer in its place.
+        Manifest::with::<Service>(&meta, json!({ "spec": spec })).exactly()
+    })
+}
+
 /// What whoever upgrades a hosted hub has to know of the ports of its webhooks; none where nothing changes.
 pub fn moved_ports(manager: &Value, release: &Bundle) -> Option<String> {
-    let own_ports = Bundle::parse(OWN_PORTS).unwrap_or_default();
-    if mode_of(manager) != HubMode::Hosted || release.is_before(&own_ports) {
+    if mode_of(manager) != HubMode::Hosted || is_before_own_ports(release) {
         return None;
     }
     let hosted = manager.pointer("/spec/deployOption/hosted")?.as_object()?;
@@ -251,6 +302,7 @@ mod tests {
                 mode: Some(HubMode::Hosted),
                 registration: Webhook::parse(registration),
                 work: Webhook::parse(work),
+                expose: None,
                 kubeconfig: Some(Bootstrap {
                     hub: HubAddress {
                         server: "https://hub:6443".to_owned(),
@@ -347,6 +399,46 @@ mod tests {
         let mut grpc = options("1.3.1", "10.0.0.1", "10.0.0.2");
         grpc.registration_drivers = Some(vec![Driver::Csr, Driver::Grpc]);
         assert_eq!(refused(grpc), OptionsError::HostedGrpc);
+    }
+
+    #[test]
+    fn webhooks_are_exposed_where_the_hub_asks_for_them_and_where_their_pods_listen() {
+        let exposed = |release: &str, addresses: [&str; 2], expose: WebhookExposure| {
+            let mut options = options(release, addresses[0], addresses[1]);
+            options.hosting.expose = Some(expose);
+            plan(&options, &Live::default()).map(|planned| planned.plan)
+        };
+        let ports = |plan: &Plan| {
+            let services = plan.objects().filter(|object| object.kind() == "Service").map(Manifest::body);
+            let entry = |service: &Value| {
+                assert_eq!(service["metadata"]["namespace"], NAME);
+                let [port, target, node] =
+                    ["port", "targetPort", "nodePort"].map(|member| service["spec"]["ports"][0][member].as_u64());
+                (service["spec"]["selector"]["app"].as_str().unwrap().to_owned(), port, target, node)
+            };
+            services.map(entry).collect::<Vec<_>>()
+        };
+        let of = |name: &str| format!("{NAME}-{name}");
+        let (registration, work) = (of("registration-webhook"), of("work-webhook"));
+        let node = exposed("1.3.1", ["10.0.0.1", "10.0.0.1"], WebhookExposure::NodePort).unwrap();
+        let at = |port: u64| (Some(port), Some(port), Some(port));
+        let expected = |(name, (port, target, node)): (&String, _)| (name.clone(), port, target, node);
+        assert_eq!(ports(&node), [(&registration, at(30443)), (&work, at(31443))].map(expected));
+        let told = manager(&node);
+        let hosted = &told["spec"]["deployOption"]["hosted"];
+        assert_eq!(hosted["workWebhookConfiguration"]["bindConfiguration"]["port"], 31443);
+        // Earlier releases have their pods listen at the usual port, whatever the address says.
+        let balanced = exposed("1.2.0", ["10.0.0.1:443", "10.0.0.2:443"], WebhookExposure::LoadBalancer).unwrap();
+        let behind = (Some(443), Some(9443), None);
+        assert_eq!(ports(&balanced), [(&registration, behind), (&work, behind)].map(expected));
+        let same = ["10.0.0.1:30443", "10.0.0.2:30443"];
+        let shared = exposed("1.3.1", same, WebhookExposure::NodePort).unwrap_err();
+        assert_eq!(shared, OptionsError::WebhooksShareNodePort(30443));
+        let early = exposed("1.2.0", ["10.0.0.1", "10.0.0.1"], WebhookExposure::NodePort).unwrap_err();
+        assert_eq!(early, OptionsError::WebhookPortsDiffer("v1.2.0".to_owned()));
+        let mut elsewhere = Options::default();
+        elsewhere.hosting.expose = Some(WebhookExposure::NodePort);
+        assert_eq!(plan(&elsewhere, &Live::default()).unwrap_err(), OptionsError::NotHosted);
     }
 
     #[test]

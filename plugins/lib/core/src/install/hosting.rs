@@ -26,13 +26,22 @@ impl HubMode {
     }
 }
 
+/// A Service that leads from outside of the hosting cluster to the pods of a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookExposure {
+    /// At the port of its address, one of the cluster's nodes.
+    NodePort,
+    /// By a load balancer.
+    LoadBalancer,
+}
+
 /// Where the hub's API server finds a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// IPv4 address or host name.
     pub host: String,
-    /// Port.
-    pub port: u16,
+    /// Port; none: the usual one of what leads there.
+    pub port: Option<u16>,
 }
 
 impl Webhook {
@@ -45,7 +54,7 @@ impl Webhook {
             is_end(bytes.first()) && is_end(bytes.last()) && !part.contains(':')
         };
         let is_host = !text.contains("://") && !text.ends_with('/') && host.split('.').all(is_part);
-        is_host.then(|| Self { host, port: port.unwrap_or(WEBHOOK_PORT) })
+        is_host.then_some(Self { host, port })
     }
 }
 
@@ -58,6 +67,8 @@ pub struct Hosting {
     pub registration: Option<Webhook>,
     /// Where it finds that of works.
     pub work: Option<Webhook>,
+    /// By which Services of ours it reaches them there; none: by none.
+    pub expose: Option<WebhookExposure>,
     /// How the operator reaches the hub. It is found out, and none as long as no cluster was looked at.
     pub kubeconfig: Option<Bootstrap>,
 }
@@ -72,8 +83,8 @@ mod tests {
 
     #[test]
     fn an_address_is_what_a_cluster_manager_can_hold() {
-        assert_eq!(at("10.0.0.1"), Some(Webhook { host: "10.0.0.1".to_owned(), port: 9443 }));
-        assert_eq!(at("hooks.example:443"), Some(Webhook { host: "hooks.example".to_owned(), port: 443 }));
+        assert_eq!(at("10.0.0.1"), Some(Webhook { host: "10.0.0.1".to_owned(), port: None }));
+        assert_eq!(at("hooks.example:443"), Some(Webhook { host: "hooks.example".to_owned(), port: Some(443) }));
         for wrong in
             ["", "https://hooks.example", "hooks.example/", "-a.example", "a..b", "a_b", "[::1]:443", "h:0", "h:x"]
         {

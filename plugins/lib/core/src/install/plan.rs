@@ -113,6 +113,9 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     if is_hosted {
         first.push(hosted::space(&hub));
         second.extend(options.hosting.kubeconfig.as_ref().map(|kubeconfig| hosted::secret(&hub, kubeconfig)));
+        if let Some(exposure) = options.hosting.expose {
+            second.extend(hosted::services(&hub, exposure, manager.body(), chosen.after().as_ref()));
+        }
     } else {
         second.extend(rbac::bootstrap_rights());
     }

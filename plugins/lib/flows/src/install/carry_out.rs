@@ -10,7 +10,7 @@ use ocm_kube::{Cluster, access, apply};
 
 use super::error::InstallError;
 use super::hosted::{self, Hub};
-use super::{former, gateway, preflight, releases, survey};
+use super::{former, gateway, node_ports, preflight, releases, survey};
 use crate::usable::Awaited;
 
 /// What helps where a hub is not usable in time.
@@ -181,6 +181,9 @@ async fn prepare<'a>(
         }
     }
     let mut installation = install::plan(&options, &live)?;
+    if options.hosting.expose.is_some() {
+        node_ports::check(cluster, &installation.plan, narrator).await?;
+    }
     let judged = releases::judge(cluster, hub.as_deref().unwrap_or(cluster), &options, &live).await?;
     for warning in judged {
         if !installation.warnings.contains(&warning) {

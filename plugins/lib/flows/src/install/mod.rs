@@ -13,6 +13,7 @@ mod error;
 mod former;
 mod gateway;
 pub(crate) mod hosted;
+mod node_ports;
 mod policy_engine;
 pub(crate) mod preflight;
 pub(crate) mod probe;
