@@ -111,32 +111,31 @@ fn lets_in(hub: &Cluster, token: &str) -> bool {
     run(hub.kubectl_command().arg(flag).args(words)).code == Some(0)
 }
 
-/// The Services of ours lead to the pods of the webhooks, and none takes a port that is another's.
-fn leads_to_its_webhooks(hosting: &Cluster, access: &str, hosted: &[&str]) {
-    let exposer =
-        user_with(hosting, "exposer", &["install.yaml", "install-hosted.yaml", "install-expose-webhooks.yaml"]);
-    let install = |flags: &[&str]| command("install", &exposer, &[&[access], flags].concat());
-    // Those that people have made hold these ports. Nothing of this release is installed.
-    let there = resource_versions(hosting);
-    let at = node(hosting);
-    let newer = ["--bundle-version=1.3.1", "--expose-webhooks=nodePort", "--dry-run=client"];
-    let to = |address: &str| WEBHOOKS.map(|(name, _)| format!("--{name}={address}"));
-    let [registration, work] = to(&at);
-    let said = install(&[&newer[..], &[registration.as_str(), work.as_str()]].concat());
-    ends(3, &["port 30443 of the nodes", "Service open-cluster-management-hub/registration-webhook already"], said);
-    let [registration, work] = ["30543", "31543"].map(|port| format!("192.0.2.9:{port}"));
-    let typed = [format!("--registration-webhook={registration}"), format!("--work-webhook={work}")];
-    let said = install(&[&newer[..], &[typed[0].as_str(), typed[1].as_str()]].concat());
+/// Services of ours take no port that is another's, and where they are to be reached is looked at before anything is changed.
+fn looks_at_ports_of_nodes(hosting: &Cluster, exposer: &Path, access: &str) {
+    let install = |addresses: [&str; 2]| {
+        let typed = [format!("--registration-webhook={}", addresses[0]), format!("--work-webhook={}", addresses[1])];
+        let fixed =
+            ["--mode=hosted", access, "--bundle-version=1.3.1", "--expose-webhooks=nodePort", "--dry-run=client"];
+        command("install", exposer, &[&fixed[..], &[&typed[0], &typed[1]]].concat())
+    };
+    let node = node(hosting);
+    // Those that people have made hold the usual ports.
+    let taken =
+        ["port 30443 of the nodes", "is that of Service open-cluster-management-hub/registration-webhook already"];
+    ends(3, &taken, install([&node, &node]));
+    ends(2, &["a port of the nodes of its own"], install(["192.0.2.9:30543", "192.0.2.9:30543"]));
+    let said = install(["192.0.2.9:30543", &format!("{node}:31543")]);
     let said = ends(0, &["no node of", "has the address 192.0.2.9"], said);
+    assert!(!said.stderr.contains(&format!("has the address {node}")), "{said:?}");
     for (name, _) in WEBHOOKS {
         assert!(said.stdout.contains(&format!("service/{HUB}-{name}-external created")), "{said:?}");
     }
-    assert_eq!(resource_versions(hosting), there);
-    let same = ["--registration-webhook=192.0.2.9:30543", "--work-webhook=192.0.2.9:30543"];
-    ends(2, &["a port of the nodes of its own"], install(&[&newer[..], &same].concat()));
+}
 
-    // The hub goes on asking where it did, and they lead to its pods.
-    let said = command("install", &exposer, &[hosted, &["--expose-webhooks=loadBalancer", "--wait"]].concat());
+/// The Services of ours lead to the pods of the webhooks, while the hub goes on asking where it did.
+fn leads_to_its_webhooks(hosting: &Cluster, exposer: &Path, hosted: &[&str]) {
+    let said = command("install", exposer, &[hosted, &["--expose-webhooks=loadBalancer", "--wait"]].concat());
     assert_eq!(said.code, Some(0), "{said:?}");
     for (name, _) in WEBHOOKS {
         let exposed = format!("{HUB}-{name}-external");
@@ -160,6 +159,8 @@ fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() 
     let clusters = Cluster::start_all(&specs).expect("clusters");
     let [hosting, hub, cluster] = &clusters[..] else { panic!("three clusters") };
     let installer = user_with(hosting, "hosting", &["install.yaml", "install-hosted.yaml"]);
+    let exposed = ["install.yaml", "install-hosted.yaml", "install-expose-webhooks.yaml"];
+    let exposer = user_with(hosting, "exposer", &exposed);
     let on_hub = user_with(hub, "on-hub", &["install-hosted-hub.yaml"]);
     let leave = ["uninstall-hub.yaml", "uninstall-hosted.yaml", "leave-namespaces.yaml"];
     let [remover, remover_on_hub] = [hosting, hub].map(|cluster| user_with(cluster, "remover", &leave));
@@ -188,6 +189,7 @@ fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() 
     ends(2, &["asks both webhooks of a hosted hub at one port"], said);
     let itself = to(hosting.kubeconfig());
     ends(3, &["are one cluster"], install(&["--mode=hosted", &itself, &addresses[0], &addresses[1]]));
+    looks_at_ports_of_nodes(hosting, &exposer, &access);
 
     // What it would do.
     for promise in ["--dry-run=client", "--dry-run=server"] {
@@ -245,7 +247,7 @@ fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() 
     assert!(second != first && lets_in(hub, &second), "{said:?}");
     until_within(SLOW, "the former token ends", String::new, || !lets_in(hub, &first));
 
-    leads_to_its_webhooks(hosting, &access, &hosted);
+    leads_to_its_webhooks(hosting, &exposer, &hosted);
 
     // It is upgraded where its pods run, and stays hosted.
     let target = format!("--bundle-version={}", bundle());
