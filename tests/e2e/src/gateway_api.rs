@@ -1,5 +1,5 @@
-//! Gateway API on a cluster, as far as a hub uses it: definitions of the two kinds with the fields that are used, and, in the place of
-//! a controller, what that would write into their status.
+//! Gateway API on a cluster, as far as a hub uses it: definitions of the two kinds with the fields that are used, and, in the place
+//! of a controller, what that would write into their status.
 
 use control_plane::Cluster;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ pub fn serve(cluster: &Cluster, version: &str) {
             "metadata": {"name": format!("{plural}.{GROUP}"),
                 "annotations": {"api-approved.kubernetes.io": "unapproved, of tests"}},
             "spec": {"group": GROUP, "scope": "Namespaced", "versions": [served],
-                "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_ascii_lowercase()}},
+                "names": {"kind": kind, "plural": plural}},
         });
         apply(cluster, &definition);
         let served = format!("{plural}.{version}.{GROUP}");

@@ -1,5 +1,5 @@
-//! A Job from whose pod connections are opened as an agent opens them, or which opens one by itself: with the agent's image, on nodes
-//! that it may run on, under the same network policies, and with what the cluster gives its pods for the way to the hub.
+//! A Job from whose pod connections are opened as an agent opens them, or which opens one by itself: with the agent's image, on
+//! nodes that it may run on, under the same network policies, and with what the cluster gives its pods for the way to the hub.
 
 use serde_json::{Map, Value, json};
 
@@ -110,8 +110,8 @@ pub fn job(deployment: &Value, image: Option<&str>) -> Option<Value> {
 /// With this code ends a container that has opened no connection.
 pub const UNREACHED: i32 = 3;
 
-/// Opens a connection to a host and a port, the first two arguments; with a third one, the address behind a proxy, it asks that proxy
-/// for a way there.
+/// Opens a connection to a host and a port, the first two arguments; with a third one, the address behind a proxy, it asks that
+/// proxy for a way there.
 const CONNECT: &str = r#"exec 3<>"/dev/tcp/$1/$2" || exit 3
 [ -n "$3" ] || exit 0
 printf 'CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n' "$3" "$3" >&3
@@ -120,8 +120,8 @@ case $answer in "HTTP/1."?" 2"*) exit 0 ;; esac
 echo "the proxy answers: ${answer%$'\r'}"
 exit 3"#;
 
-/// The Job for an agent with this Deployment whose pod opens a connection by itself, and ends well where there is one. `behind` is the
-/// address to which the proxy leads that is dialled; none: it is no proxy. None: the Deployment names no image.
+/// The Job for an agent with this Deployment whose pod opens a connection by itself, and ends well where there is one. `behind` is
+/// the address to which the proxy leads that is dialled; none: it is no proxy. None: the Deployment names no image.
 ///
 /// What it said last stands in the state of its container.
 pub fn connecting(deployment: &Value, (host, port): (&str, u16), behind: Option<&str>) -> Option<Value> {

@@ -1,5 +1,5 @@
-//! A look at the way to another cluster from where an agent or its operator runs, by a Job that is removed afterwards: `troubleshoot
-//! --in-cluster`, and before a cluster joins whose agents run elsewhere.
+//! A look at the way to another cluster from where an agent or its operator runs, by a Job that is removed afterwards:
+//! `troubleshoot --in-cluster`, and before a cluster joins whose agents run elsewhere.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -26,8 +26,8 @@ pub const HOSTING_UID: &str = "kubectl-ocm/hosting-uid";
 /// From this release on, the API server asks each webhook at the port at which its pods listen, and that can be chosen. Before,
 /// it asks all of them at the port of the webhook of registration. Upstream: `webhook-validatingconfiguration.yaml`.
 const OWN_PORTS: &str = "1.3.0";
-/// The webhooks of a hosted hub: the member of the ClusterManager with the address, the name of the Deployment after that of the hub,
-/// and the port of the hosting cluster's nodes at which it is exposed unless another one is given.
+/// The webhooks of a hosted hub: the member of the ClusterManager with the address, the name of the Deployment after that of the
+/// hub, and the port of the hosting cluster's nodes at which it is exposed unless another one is given.
 const WEBHOOKS: [(&str, &str, u16); 2] = [
     ("registrationWebhookConfiguration", "registration-webhook", 30443),
     ("workWebhookConfiguration", "work-webhook", 31443),

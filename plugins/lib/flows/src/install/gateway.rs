@@ -13,8 +13,8 @@ use ocm_kube::{Cluster, apply};
 
 use super::error::InstallError;
 
-/// Finds out where agents find the server behind the Gateway that was named, and notes it in the options. Of a hub that is led to by
-/// no Gateway any more it notes how the route is read that is left.
+/// Finds out where agents find the server behind the Gateway that was named, and notes it in the options. Of a hub that is led to
+/// by no Gateway any more it notes how the route is read that is left.
 ///
 /// # Errors
 /// A Gateway that is not there or does not lead to the server, and a hub that serves no such kinds; the failure of a request.

@@ -1,5 +1,5 @@
-//! Whether pods of the hosting cluster reach the cluster that its agents are to manage: one of them opens a connection there, before
-//! anything else is changed, and is removed.
+//! Whether pods of the hosting cluster reach the cluster that its agents are to manage: one of them opens a connection there,
+//! before anything else is changed, and is removed.
 
 use ocm_core::grpc::Address;
 use ocm_core::probe_job::{connecting, proxies};
@@ -18,8 +18,8 @@ use crate::in_cluster::InCluster;
 const USUAL: &str = "default";
 
 /// Has a pod beside the operator look, which is the first to go that way. Where there is no operator yet, a pod in the namespace
-/// `default` looks, in which other rules may hold for the network: what that one does not reach is a warning. Where no pod can look,
-/// that is said, and what the Klusterlet says later tells it.
+/// `default` looks, in which other rules may hold for the network: what that one does not reach is a warning. Where no pod can
+/// look, that is said, and what the Klusterlet says later tells it.
 ///
 /// # Errors
 /// [`Reason::Unreachable`], with what the pod has seen.
