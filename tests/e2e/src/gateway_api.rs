@@ -105,6 +105,6 @@ pub fn accepts(cluster: &Cluster, accepted: bool) {
 
 fn status(cluster: &Cluster, object: &[&str], status: &Value) {
     let patch = format!("--patch={}", json!({ "status": status }));
-    let words = [&["patch"][..], object, &["--subresource=status", "--type=merge", &patch]].concat();
+    let words = [&["patch"][..], object, &["--subresource=status", "--type=merge", patch.as_str()]].concat();
     cluster.kubectl(&words).expect("its status is written");
 }

@@ -209,7 +209,7 @@ fn ended(status: &PodStatus) -> Result<String, Failure> {
     let last = words.lines().map(str::trim).rfind(|line| !line.is_empty()).map(redact);
     match end.map(|end| end.exit_code) {
         Some(UNREACHED) => Ok(last.unwrap_or_else(|| "its shell says nothing".to_owned())),
-        _ => Err(Failure::other("the pod ended before it had looked").because(last.unwrap_or_default())),
+        _ => Err(last.into_iter().fold(Failure::other("the pod ended before it had looked"), Failure::because)),
     }
 }
 

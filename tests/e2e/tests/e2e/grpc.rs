@@ -161,7 +161,7 @@ fn a_gateway_leads_agents_to_the_server_by_a_route_of_ours() {
     let installer = user_with(&hub, "gateway-installer", &["install.yaml", "install-expose-grpc-gateway.yaml"]);
     let through = |flags: &[&str]| {
         let all = ["--registration-drivers=csr,grpc", "--expose-grpc=gateway"];
-        install(&installer, &[&all, flags].concat())
+        install(&installer, &[&all[..], flags].concat())
     };
     let refused = |flags: &[&str], code: i32, words: &str| {
         let before = settled(&hub);

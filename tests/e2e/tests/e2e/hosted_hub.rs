@@ -117,13 +117,13 @@ fn looks_at_ports_of_nodes(hosting: &Cluster, exposer: &Path, access: &str) {
         let typed = [format!("--registration-webhook={}", addresses[0]), format!("--work-webhook={}", addresses[1])];
         let fixed =
             ["--mode=hosted", access, "--bundle-version=1.3.1", "--expose-webhooks=nodePort", "--dry-run=client"];
-        command("install", exposer, &[&fixed[..], &[&typed[0], &typed[1]]].concat())
+        command("install", exposer, &[&fixed[..], &[typed[0].as_str(), typed[1].as_str()]].concat())
     };
     let node = node(hosting);
     // Those that people have made hold the usual ports.
     let taken =
         ["port 30443 of the nodes", "is that of Service open-cluster-management-hub/registration-webhook already"];
-    ends(3, &taken, install([&node, &node]));
+    ends(3, &taken, install([node.as_str(), node.as_str()]));
     ends(2, &["a port of the nodes of its own"], install(["192.0.2.9:30543", "192.0.2.9:30543"]));
     let said = install(["192.0.2.9:30543", &format!("{node}:31543")]);
     let said = ends(0, &["no node of", "has the address 192.0.2.9"], said);

@@ -245,6 +245,8 @@ mod tests {
         let failure = options_failure(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::Exposure));
         assert_eq!(failure.message, "hub.install.exposeGrpc: it needs the registration driver grpc");
         assert_eq!(failure.hints, ["add it: registrationDrivers: [csr, grpc]"]);
+        let failure = options_failure(OptionsError::Gateway);
+        assert!(failure.message.starts_with("hub.install.grpcGateway: it goes together with exposeGrpc"), "{failure}");
         let failure = options_failure(OptionsError::AutoApprovalIsOff);
         assert_eq!(failure.hints, ["add it: featureGates: {ManagedClusterAutoApproval: true}"]);
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::gateway::{self, Gateway};
 use super::{Driver, GrpcExposure, Options, OptionsError};
-use crate::grpc::{self, Address, GATEWAY_ANNOTATION, NODE_PORT, PORT, PORT_ANNOTATION, USUAL_PORT};
+use crate::grpc::{self, Address, NODE_PORT, PORT, PORT_ANNOTATION, USUAL_PORT};
 
 /// Host and port that were typed for the gRPC server.
 ///
@@ -146,6 +146,7 @@ fn is_balanced(manager: &Value, live: Option<&Value>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grpc::GATEWAY_ANNOTATION;
     use crate::install::{DriverSetting, GrpcEndpoint, Live, plan};
 
     fn options(server: Option<&str>, expose: Option<GrpcExposure>) -> Options {

@@ -130,8 +130,9 @@ fn host_of(
         "All" => None,
         "Same" if wanted.namespace == namespaces::HUB => None,
         "Selector" => {
-            let selector = serde_json::from_value(allowed["namespaces"]["selector"].clone());
-            selector::unmet(&selector.unwrap_or_else(|_| LabelSelector::default()), labels)
+            let wanted: LabelSelector =
+                serde_json::from_value(allowed["namespaces"]["selector"].clone()).unwrap_or_default();
+            selector::unmet(&wanted, labels)
         }
         _ => Some("it is another one".to_owned()),
     };

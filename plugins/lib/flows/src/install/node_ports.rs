@@ -60,7 +60,7 @@ pub(super) async fn check(hosting: &Cluster, plan: &Plan, narrator: &dyn Narrato
 
 /// All objects of a kind; none where they may not be listed.
 async fn all<K: Resource<DynamicType = ()>>(cluster: &Cluster) -> Result<Option<Vec<DynamicObject>>, Failure> {
-    let api = Api::all_with(cluster.client.clone(), &ApiResource::erase::<K>(&()));
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &ApiResource::erase::<K>(&()));
     match pages(cluster, &api, ListParams::default(), || PAGE, "look at ports and addresses of nodes", Some).await {
         Err(failure) if failure.reason == Reason::Forbidden => Ok(None),
         found => found.map(Some),
