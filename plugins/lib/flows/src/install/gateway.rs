@@ -50,7 +50,7 @@ pub(super) async fn find(
     let own = own.map_err(|error| hub.explain(format_args!("read namespace {}", namespaces::HUB), error))?;
     let Some(found) = found else {
         return Err(Failure::refused(format!("{} has no Gateway {space}/{name}; nothing was changed", hub.label()))
-            .hint(format!("see which it has: kubectl get gateways.{} --all-namespaces", rules::GROUP))
+            .hint(format!("see which it has: kubectl get gateways.{} -A", rules::GROUP))
             .into());
     };
     let mut labels = own.and_then(|own| own.metadata.labels).unwrap_or_default();
