@@ -20,6 +20,8 @@ use crate::grpc::{self, Address, GATEWAY_ANNOTATION, PORT};
 pub const GROUP: &str = "gateway.networking.k8s.io";
 /// Kind of routes by the name in a TLS handshake.
 pub const ROUTE: &str = "TLSRoute";
+/// Resource name of such routes.
+pub const ROUTES: &str = "tlsroutes";
 /// The API version of such a route where no cluster was asked which one it serves.
 const USUAL_VERSION: &str = "gateway.networking.k8s.io/v1";
 
@@ -201,7 +203,7 @@ pub(super) fn route(hub: &str, gateway: Option<&Gateway>, host: &str, version: O
         "metadata": {"namespace": namespaces::HUB, "name": grpc::service(hub)},
         "spec": spec,
     });
-    Manifest::written("tlsroutes", body).map(Manifest::exactly)
+    Manifest::written(ROUTES, body).map(Manifest::exactly)
 }
 
 /// Why a Gateway does not lead along a route yet; none: it does.

@@ -8,7 +8,7 @@ use ocm_api::names::namespaces;
 use ocm_core::grpc::Address;
 use ocm_core::install::gateway::{self as rules, Gateway, Unfit};
 use ocm_core::install::{GrpcExposure, Live, Options, OptionsError, grpc_host};
-use ocm_core::{Event, Failure, Narrator, Plan};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::{Cluster, apply};
 
 use super::error::InstallError;
@@ -31,11 +31,11 @@ pub(super) async fn find(
     let (Some(wanted), None | Some(Some(_))) = (wanted, &typed) else { return Ok(()) };
     if options.expose_grpc != Some(GrpcExposure::Gateway) {
         // Who may not look has no use for it.
-        options.route_version = served(hub).await.ok().flatten().map(|(_, route)| route.api_version);
+        options.route_version = served(hub).await.ok().flatten().map(|(_, version)| version);
         return Ok(());
     }
     narrator.tell(Event::now(format!("looking at Gateway {wanted}")));
-    let Some((kind, route)) = served(hub).await? else {
+    let Some((kind, version)) = served(hub).await? else {
         let sentence =
             format!("{} serves no Gateways and TLSRoutes of {}; nothing was changed", hub.label(), rules::GROUP);
         return Err(Failure::refused(sentence)
@@ -66,7 +66,7 @@ pub(super) async fn find(
                 "agents reach the gRPC server at {address}: that name has to lead to Gateway {wanted}, {at}"
             )));
             options.grpc_server = Some(address.to_string());
-            options.route_version = Some(route.api_version);
+            options.route_version = Some(version);
             Ok(())
         }
         Err(Unfit::NoHost) => Err(OptionsError::NoGrpcAddress.into()),
@@ -79,23 +79,37 @@ pub(super) async fn find(
     }
 }
 
-/// Gateways and TLSRoutes as a hub serves them; none: it does not serve both.
-async fn served(hub: &Cluster) -> Result<Option<(ApiResource, ApiResource)>, Failure> {
-    match kube::discovery::group(&hub.client, rules::GROUP).await {
-        Ok(found) => {
-            let (mut gateway, mut route) = (None, None);
-            for (kind, _) in found.resources_by_stability() {
-                match kind.kind.as_str() {
-                    "Gateway" => gateway = Some(kind),
-                    rules::ROUTE => route = Some(kind),
-                    _ => {}
+/// Gateways as a hub serves them, and the API version in which it serves TLSRoutes; none: it does not serve both.
+async fn served(hub: &Cluster) -> Result<Option<(ApiResource, String)>, Failure> {
+    let (mut gateway, mut route) = (None, None);
+    // The most stable one first.
+    for version in ["v1", "v1beta1", "v1alpha3", "v1alpha2"] {
+        let api_version = format!("{}/{version}", rules::GROUP);
+        let found = match hub.client.list_api_group_resources(&api_version).await {
+            Ok(found) => found.resources,
+            Err(error) => {
+                let failure = hub.explain(format_args!("ask whether {api_version} is served"), error);
+                match failure.reason {
+                    Reason::NotFound | Reason::KindNotServed => continue,
+                    _ => return Err(failure),
                 }
             }
-            Ok(gateway.zip(route))
+        };
+        let has = |plural: &str| found.iter().any(|resource| resource.name == plural);
+        if gateway.is_none() && has("gateways") {
+            gateway = Some(ApiResource {
+                group: rules::GROUP.to_owned(),
+                version: version.to_owned(),
+                api_version: api_version.clone(),
+                kind: "Gateway".to_owned(),
+                plural: "gateways".to_owned(),
+            });
         }
-        Err(kube::Error::Discovery(_)) => Ok(None),
-        Err(error) => Err(hub.explain(format_args!("see which kinds {} has", rules::GROUP), error)),
+        if route.is_none() && has(rules::ROUTES) {
+            route = Some(api_version);
+        }
     }
+    Ok(gateway.zip(route))
 }
 
 /// Why the Gateway does not lead along the route of a plan yet; none: it does, or the plan has none.
