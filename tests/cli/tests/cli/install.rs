@@ -132,3 +132,12 @@ fn a_gateway_of_a_hub_is_named_once_and_asked_for_a_name() {
         assert_eq!(run.stdout, "", "{run}");
     }
 }
+
+#[test]
+fn webhooks_are_exposed_of_a_hosted_hub_alone() {
+    let cli = Cli::new();
+    let run = cli.run(["install", "hub", "--render", "--expose-webhooks=nodePort"]);
+    assert!(run.exit == 2 && run.stderr.contains("--expose-webhooks are for a hub whose pods run on another"), "{run}");
+    let run = cli.run(["install", "hub", "--render", "--mode=hosted", "--expose-webhooks=elsewhere"]);
+    assert!(run.exit == 2 && run.stderr.contains("[possible values: nodePort, loadBalancer]"), "{run}");
+}
