@@ -184,6 +184,14 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::Unjoin(name) => {
             format!("to leave that hub for good: kubectl ocm unjoin {name} --context CLUSTER --hub-context HUB")
         }
+        Remedy::ChangeHub(server) => format!(
+            "to go from that hub to this one, the same with --former-hub {}; with access to that hub, too, what it has of the \
+             cluster goes: --former-hub-context NAME",
+            shell(server)
+        ),
+        Remedy::NameFormerHub => {
+            "name the hub that it leaves: --former-hub URL, or --former-hub-context NAME".to_owned()
+        }
         Remedy::UnjoinAlone(name) => format!(
             "to join it again, under another name if that one is another cluster's by now, take its agent away first: \
              kubectl ocm unjoin {name} --context CLUSTER"

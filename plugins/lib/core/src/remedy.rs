@@ -171,6 +171,10 @@ pub enum Remedy {
     KeepName(String),
     /// Take the agent away from the cluster of this name, with its hub.
     Unjoin(String),
+    /// Have the cluster go from the hub at this address to the one that is named.
+    ChangeHub(String),
+    /// Name the hub that the cluster leaves for another one.
+    NameFormerHub,
     /// Take the agent away from the cluster of this name, and nothing from the hub, where the name is another one's by now.
     UnjoinAlone(String),
     /// Take the cluster of this name away from its hub.

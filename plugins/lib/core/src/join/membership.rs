@@ -128,7 +128,8 @@ pub fn belonging(
     match likeness {
         Some(Likeness::OtherHub) => {
             let verb = if current.is_some() { "has joined" } else { "is about to join" };
-            return Err(Failure::refused(format!("{label} {verb} another hub, {at}; nothing was changed")).hint(leave));
+            let sentence = format!("{label} {verb} another hub, {at}; nothing was changed");
+            return Err(Failure::refused(sentence).hint(Remedy::ChangeHub(at.to_owned())).hint(leave));
         }
         Some(Likeness::OtherCa) => {
             return Err(Failure::refused(format!(
@@ -334,7 +335,10 @@ mod tests {
     fn another_hub_or_name_is_refused_with_what_to_type() {
         let other_hub = judge(&found("c1", hub("https://other", b"x"), true)).unwrap_err();
         assert!(other_hub.message.contains("another hub, https://other"), "{other_hub}");
-        assert!(format!("{:?}", other_hub.hints).contains("Unjoin(\"c1\")"), "{other_hub:?}");
+        assert_eq!(
+            other_hub.hints,
+            [crate::Hint::from(Remedy::ChangeHub("https://other".to_owned())), Remedy::Unjoin("c1".to_owned()).into()]
+        );
         let other_ca = judge(&found("c1", hub("https://hub", b"x"), true)).unwrap_err();
         assert!(other_ca.message.contains("another CA"), "{other_ca}");
         let other_name = judge(&found("c2", hub("https://hub", b"ca"), true)).unwrap_err();

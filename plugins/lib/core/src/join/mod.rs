@@ -13,6 +13,7 @@
 //! a cluster that is managed from another one               (hosted)
 //! what was typed of a proxy ─▶ the agent's way to its hub  (proxy)
 //! hubs to turn to, one after the other                   (fallback)
+//! a cluster on its way from one hub to another            (hub_change)
 //! a hosts entry, how add-ons register, a file of values    (choices)
 //! what is typed for a cluster that has joined              (given)
 //! ```
@@ -28,6 +29,7 @@ pub mod gates;
 mod given;
 pub mod handover;
 pub mod hosted;
+pub mod hub_change;
 pub mod lease;
 pub mod membership;
 pub(crate) mod plan;

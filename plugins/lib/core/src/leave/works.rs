@@ -37,6 +37,20 @@ pub fn of_hub(
     records.into_iter().partition(is_of_hub)
 }
 
+/// By which works those records of an agent are that the works of its former hub have left, and that it has not begun to give up:
+/// an agent that comes to a hub marks the records of all others when it starts, and deletes them when their time is over. Until
+/// then it may still be at the former hub, and would clean up there. `agent` is the UID of its Klusterlet, `addresses` those of the
+/// hub that it comes to. Upstream: `unmanagedAppliedWorkController`.
+pub fn not_given_up(records: &[AppliedManifestWork], agent: &str, addresses: &[String]) -> Vec<String> {
+    let hashes: Vec<String> = addresses.iter().map(|address| hub_hash(address)).collect();
+    let is_held = |record: &&AppliedManifestWork| {
+        let is_marked = record.status.as_ref().is_some_and(|status| status.eviction_start_time.is_some());
+        let is_leaving = record.metadata.deletion_timestamp.is_some();
+        record.spec.agent_id == agent && !hashes.contains(&record.spec.hub_hash) && !is_marked && !is_leaving
+    };
+    records.iter().filter(is_held).map(|record| record.spec.manifest_work_name.clone()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -75,6 +89,21 @@ mod tests {
         assert!(own.is_empty() && others.len() == records.len(), "nobody knows whose they are");
         let (own, others) = of_hub(records.clone(), &addresses, &["now".to_owned()]);
         assert_eq!((works(&own), works(&others)), (works(&records[..1]), works(&records[1..])), "the hub has no other");
+    }
+
+    #[test]
+    fn an_agent_has_left_its_former_hub_when_it_has_marked_the_records_of_its_works() {
+        let (here, former) = ("https://hub.example:6443", "https://former.example:6443");
+        let mut records = vec![record("now", here), record("before", former), record("other", former)];
+        records[2].spec.agent_id = "another Klusterlet".to_owned();
+        let held = |records: &[AppliedManifestWork]| not_given_up(records, "u", &[here.to_owned()]);
+        assert_eq!(held(&records), ["before"]);
+        records[1].status = serde_json::from_value(json!({"evictionStartTime": "2026-01-01T00:00:00Z"})).unwrap();
+        assert!(held(&records).is_empty());
+        records[1].status = None;
+        let gone = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        records[1].metadata.deletion_timestamp = Some(gone);
+        assert!(held(&records).is_empty());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::outcome::{Installation, Outcome, Row};
 use super::placing;
 use super::request::{Fleet, Member, Request};
 use crate::hub;
-use crate::join::{self, Coming, FallbackOptions, GrpcOptions, HubAccess, Joined};
+use crate::join::{self, Coming, FallbackOptions, FormerHubOptions, GrpcOptions, HubAccess, Joined};
 use crate::named::OneOfMany;
 
 /// How long the others wait for one cluster to say which it is, before any of them joins.
@@ -223,6 +223,7 @@ impl<'a> Run<'a> {
             proxy: spec.proxy.clone(),
             grpc: GrpcOptions { server: spec.grpc.server.clone(), ca: spec.grpc.ca.clone() },
             fallback: FallbackOptions::default(),
+            former: FormerHubOptions::default(),
             coming: self.coming.clone(),
         }
     }

@@ -22,7 +22,7 @@ use super::prepare::prepare;
 use super::prepared::Prepared;
 use super::request::Request;
 use super::session::HubSession;
-use super::{fallback, follow, from_host, on_hub, survey, tidy, webhooks};
+use super::{fallback, follow, from_host, hub_change, on_hub, survey, tidy, webhooks};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -49,6 +49,8 @@ pub struct Joined {
     pub plan: Plan,
     /// Every object of the plan with what became of it; empty if the plan is only rendered.
     pub applied: Vec<Applied>,
+    /// The address of the hub that it leaves for this one, if it is on its way from one.
+    pub former: Option<String>,
     /// How far the cluster has come, where that was followed, or why it could not be followed further.
     pub followed: Result<Option<Phase>, Failure>,
 }
@@ -76,7 +78,7 @@ async fn carried_out(
     each: &mut dyn FnMut(&Cluster, &Applied),
 ) -> Result<Joined, Failure> {
     let mut prepared = prepare(managed, request, narrator.clone()).await?;
-    let applied = match request.mode {
+    let mut applied = match request.mode {
         Mode::Render => Vec::new(),
         mode if !mode.changes() => {
             let narrator = narrator.as_ref();
@@ -90,21 +92,32 @@ async fn carried_out(
                 each(managed, &gone);
                 applied.push(gone);
             }
+            if let (Some(former), Mode::Apply(_)) = (&prepared.former, mode) {
+                let (name, how) = (&request.settings.name, (mode.dry_run(), request.timeout));
+                applied.extend(former.detach(name, how, narrator, each).await?);
+            }
             applied
         }
         _ if prepared.stays() => Vec::new(),
         _ => carry_out(managed, request, &mut prepared, narrator.as_ref(), each).await?,
     };
-    let followed = match request.mode.changes() {
-        true => follow(managed, request, &prepared, narrator).await,
+    let mut followed = match request.mode.changes() {
+        true => follow(managed, request, &prepared, narrator.clone()).await,
         false => Ok(None),
     };
-    let Prepared { hub, plan, joined, anew, moving, waits, .. } = prepared;
+    if let (Some(phase), true) = (followed.as_ref().ok().copied(), request.mode.changes()) {
+        match hub_change::finish(managed, request, &prepared, phase, narrator.as_ref(), each).await {
+            Ok(gone) => applied.extend(gone),
+            Err(failure) => followed = Err(failure),
+        }
+    }
+    let Prepared { hub, plan, joined, anew, moving, waits, former, .. } = prepared;
+    let former = former.map(|former| former.change.from.server);
     // Nobody followed it: it stands where it was found.
     let followed = followed.map(|phase| phase.or((waits && !anew).then_some(Phase::Pending)));
     let HubSession { address, trusted_by, .. } = hub;
     let moves = moving.map(|moving| moving.to);
-    Ok(Joined { hub: address, trusted_by, before: joined && !anew, anew, moves, plan, applied, followed })
+    Ok(Joined { hub: address, trusted_by, before: joined && !anew, anew, moves, plan, applied, former, followed })
 }
 
 /// Makes the token, if one is missing, and changes both clusters.
@@ -128,18 +141,22 @@ async fn carry_out(
         by_grpc,
         fallback,
         handover,
+        former,
         ..
     } = prepared;
     // Where it has joined, the operator is there already.
     if let Some(guest) = guest.as_ref().filter(|_| !*joined) {
         from_host::check(managed, guest, survey, plan, narrator).await?;
     }
+    if let Some(former) = former {
+        former.note(managed, &survey.names.klusterlet, &hub.address.server, narrator).await?;
+    }
     if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
         let life = match handover {
             _ if fallback.is_several => fallback::TOKEN,
             // Until somebody has looked at it, the agent needs its token.
             Some(Handover::ByPerson(_)) => PERSON,
-            None if *anew && request.accept.is_none() => PERSON,
+            None if (*anew || former.is_some()) && request.accept.is_none() => PERSON,
             _ => MINTED,
         };
         let (token, ends) = token::service_account_token(admin, life).await?;

@@ -4,6 +4,7 @@ use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 
 use super::driver::Chosen;
 use super::fallback::Fallback;
+use super::former_hub::FormerHub;
 use super::hosted::Guest;
 use super::session::HubSession;
 use super::survey::Survey;
@@ -50,4 +51,6 @@ pub(super) struct Known<'a> {
     pub(super) fallback: Fallback,
     /// The other hub of its list that the agent is at, if it is.
     pub(super) away: Option<String>,
+    /// The hub that it leaves for this one, if it is on its way.
+    pub(super) former: Option<FormerHub>,
 }

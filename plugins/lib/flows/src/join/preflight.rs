@@ -346,7 +346,7 @@ async fn may_register(hub: &Cluster, token: &str) -> Result<(), Failure> {
 }
 
 /// A refusal because the hub has the name already.
-fn taken(wanted: &str, why: &str) -> Failure {
+pub(super) fn taken(wanted: &str, why: &str) -> Failure {
     Failure::new(
         Reason::Refused,
         format!("the hub has a managed cluster {wanted:?} already, and {why}; nothing was changed"),

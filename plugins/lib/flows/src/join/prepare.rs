@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::names::secrets;
-use ocm_core::join::fallback::lasts;
+use ocm_api::operator::RegistrationAuthType;
 use ocm_core::join::hosted::klusterlet_name;
-use ocm_core::join::membership::{Belonging, asks_anew, belonging, moves_from, started_as, still_serves};
-use ocm_core::join::{self, Kubeconfigs};
-use ocm_core::kubeconfig::{Bootstrap, HubAddress};
+use ocm_core::join::hub_change::Stage;
+use ocm_core::join::membership::{Belonging, asks_anew, belonging, moves_from, started_as};
+use ocm_core::join::{self, Kubeconfigs, driver_of};
+use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
-use super::bootstrap::{NOT_MADE, credential_of, may_serve, tell_rendered, unknown_ca};
+use super::bootstrap::{NOT_MADE, credential_of, tell_rendered};
 use super::driver::Chosen;
+use super::former_hub::FormerHub;
 use super::handover::Handover;
 use super::hub_access::HubAccess;
 use super::known::{Known, Ways};
@@ -23,7 +25,8 @@ use super::preflight::{Checked, Registrant};
 use super::prepared::Prepared;
 use super::request::Request;
 use super::survey::Survey;
-use super::{fallback, hosted, on_hub, preflight, reach, registered, survey, tidy};
+use super::way::{serving, way};
+use super::{fallback, hosted, hub_change, preflight, reach, registered, survey, tidy};
 use crate::observe::managed as observe;
 
 /// Finds out, and plans, what a join comes to. Whoever asks for it has checked the cluster's name before.
@@ -35,10 +38,17 @@ pub(super) async fn prepare<'a>(
     request: &'a Request,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Prepared<'a>, Failure> {
-    match inspect(managed, request, narrator.clone()).await? {
-        (Belonging::Joined, known) => registered::prepare(managed, request, known, narrator).await,
-        (belongs, known) => newcomer(managed, request, belongs, known, narrator).await,
+    let prepared = match inspect(managed, request, narrator.clone()).await? {
+        (Belonging::Joined, known) => registered::prepare(managed, request, known, narrator).await?,
+        (belongs, known) if known.former.as_ref().is_some_and(FormerHub::is_left) => {
+            hub_change::prepare(managed, request, belongs, known, narrator).await?
+        }
+        (belongs, known) => newcomer(managed, request, belongs, known, narrator).await?,
+    };
+    if let (Some(former), true) = (&prepared.former, request.mode.changes()) {
+        former.check_rights(prepared.works_on(managed), &request.settings.name).await?;
     }
+    Ok(prepared)
 }
 
 /// Looks at the hub and the cluster, and how the one stands to the other.
@@ -77,12 +87,20 @@ async fn inspect<'a>(
     }
     let now = Timestamp::now();
     fallback::must_be_first(&survey, &hub.address, &label)?;
-    let belongs = belonging(&survey.found, wanted, &hub.address, now, &label)?;
-    let typed = request.settings.driver.as_ref().map(|driver| &driver.auth_type);
+    let former = FormerHub::of(managed, request, &hub, &survey, &label, narrator.clone()).await?;
+    let belongs = match former.as_ref().map(|former| former.change.stage) {
+        Some(Stage::Begins) => Belonging::Nobody,
+        Some(Stage::Turned) => Belonging::Begun,
+        Some(Stage::Arrived) | None => belonging(&survey.found, wanted, &hub.address, now, &label)?,
+    };
+    // Another hub has another gRPC server.
+    let present = driver_of(survey.live.klusterlet.as_ref());
+    let goes_on = former.as_ref().is_some_and(FormerHub::is_left) && present == RegistrationAuthType::Grpc;
+    let typed = request.settings.driver.as_ref().map(|driver| &driver.auth_type).or(goes_on.then_some(&present));
     let chosen = Chosen::of(typed, &request.grpc, &hub, &survey, belongs).await?;
     let further = fallback::inspect(managed, request, &hub.address, &chosen.driver, &survey, narrator.clone());
     let fallback = further.await?;
-    Ok((belongs, Known { hub, survey, guest, ways, chosen, label, fallback, away }))
+    Ok((belongs, Known { hub, survey, guest, ways, chosen, label, fallback, away, former }))
 }
 
 /// Plans the join of a cluster that has not joined.
@@ -140,7 +158,7 @@ async fn newcomer<'a>(
     if request.mode == Mode::Render {
         tell_manifests(managed, &known, token_is_missing, narrator.as_ref());
     }
-    let Known { hub, survey, guest, chosen, fallback, .. } = known;
+    let Known { hub, survey, guest, chosen, fallback, former, .. } = known;
     Ok(Prepared {
         hub,
         survey,
@@ -159,35 +177,8 @@ async fn newcomer<'a>(
         waits: false,
         away: None,
         handover,
+        former,
     })
-}
-
-/// The way by which the agent reaches the hub.
-fn way(request: &Request, belongs: Belonging, known: &Known<'_>) -> Result<HubAddress, Failure> {
-    let there = known.ways.bootstrap.as_ref().map(|there| &there.hub);
-    // What is left of an agent that is not there any more says nothing of this one.
-    let before = there.filter(|_| belongs == Belonging::Begun);
-    let without = HubAddress { entry: there.and_then(|there| there.entry.clone()), ..known.hub.address.clone() };
-    request.proxy.way(before, &without).map_err(unknown_ca)
-}
-
-/// The kubeconfig that is there, if it still serves: then agents go on undisturbed, and no token is made for nothing.
-async fn serving(
-    request: &Request,
-    known: &Known<'_>,
-    way: &HubAddress,
-    narrator: Arc<dyn Narrator>,
-) -> Option<Bootstrap> {
-    let Known { hub, ways, chosen, fallback, .. } = known;
-    let (there, token, now) = (ways.bootstrap.as_ref()?, hub.token(), Timestamp::now());
-    // An address that agents dial may be out of reach here, and the hub may be busy: neither makes a second key.
-    let accepted = !on_hub::refuses(there, &request.settings.name, narrator).await;
-    let is_long = !fallback.is_several || token.is_some() || lasts(&there.token, now);
-    let serves = is_long
-        && may_serve(there, request)
-        && there.grpc == chosen.grpc
-        && still_serves(there, way, accepted, token, now);
-    serves.then(|| there.clone())
 }
 
 /// What the hub says. It may be about to become one: whoever installs a hub need not wait before clusters join it.

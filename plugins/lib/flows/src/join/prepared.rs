@@ -2,8 +2,10 @@
 
 use ocm_core::Plan;
 use ocm_core::kubeconfig::Bootstrap;
+use ocm_kube::Cluster;
 
 use super::fallback::Fallback;
+use super::former_hub::FormerHub;
 use super::handover::Handover;
 use super::hosted::Guest;
 use super::moving::Moving;
@@ -45,9 +47,16 @@ pub(super) struct Prepared<'a> {
     pub(super) away: Option<String>,
     /// Where it registers anew: to whom its name goes.
     pub(super) handover: Option<Handover>,
+    /// The hub that it leaves for this one, if it is on its way.
+    pub(super) former: Option<FormerHub>,
 }
 
 impl Prepared<'_> {
+    /// The cluster on which works are applied, of agents that run on `managed`.
+    pub(super) fn works_on<'b>(&'b self, managed: &'b Cluster) -> &'b Cluster {
+        self.guest.as_ref().map_or(managed, |guest| guest.account.cluster)
+    }
+
     /// Whether the cluster has joined, and nothing at all is to be done.
     pub(super) fn stays(&self) -> bool {
         self.joined && !self.anew && !self.is_renewed && self.guest.is_none() && self.moving.is_none()

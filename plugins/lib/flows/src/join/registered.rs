@@ -105,7 +105,7 @@ pub(super) async fn prepare<'a>(
     if token_is_missing && request.mode == Mode::Render {
         tell_rendered(&known.survey, narrator.as_ref());
     }
-    let Known { hub, survey, guest, ways, chosen, fallback, away, .. } = known;
+    let Known { hub, survey, guest, ways, chosen, fallback, away, former, .. } = known;
     let Checked { adopts, strangers, .. } = checked;
     Ok(Prepared {
         hub,
@@ -125,6 +125,7 @@ pub(super) async fn prepare<'a>(
         waits,
         away,
         handover,
+        former,
     })
 }
 
@@ -219,14 +220,14 @@ impl Turn {
 }
 
 /// What is wanted of the Klusterlet and its operator.
-struct Wanted {
-    settings: Settings,
+pub(super) struct Wanted {
+    pub(super) settings: Settings,
     /// What was given that is not so yet.
-    given: Given,
+    pub(super) given: Given,
 }
 
 impl Wanted {
-    async fn of(managed: &Cluster, request: &Request, known: &Known<'_>) -> Result<Self, Failure> {
+    pub(super) async fn of(managed: &Cluster, request: &Request, known: &Known<'_>) -> Result<Self, Failure> {
         let Known { survey, label, fallback, .. } = known;
         // Whoever renders manifests anew has the whole of them, with the release that was typed.
         let (settings, mut given) = match request.mode {
@@ -309,7 +310,7 @@ async fn check(
 }
 
 /// The rights on the cluster where the agents run; of the plan, and whether it has the Klusterlet.
-fn rights(
+pub(super) fn rights(
     request: &Request,
     known: &Known<'_>,
     moving: Option<&Moving>,
@@ -338,7 +339,7 @@ fn rights(
 }
 
 /// The rights on the managed cluster of a hosted agent, and on the hub.
-async fn check_rights_elsewhere(request: &Request, known: &Known<'_>, anew: bool) -> Result<(), Failure> {
+pub(super) async fn check_rights_elsewhere(request: &Request, known: &Known<'_>, anew: bool) -> Result<(), Failure> {
     let Known { hub, guest, chosen, .. } = known;
     if let Some(guest) = guest.as_ref().filter(|_| request.mode.changes()) {
         guest.check_rights().await?;
@@ -377,7 +378,7 @@ async fn is_there(managed: &Cluster, secret: &Manifest) -> Result<bool, Failure>
 }
 
 /// Nothing but the kubeconfigs that are written.
-fn only_kubeconfigs(namespace: &str, kubeconfigs: Kubeconfigs<'_>) -> [Stage; 2] {
+pub(super) fn only_kubeconfigs(namespace: &str, kubeconfigs: Kubeconfigs<'_>) -> [Stage; 2] {
     let hub = kubeconfigs.hub.map(|hub| join::bootstrap_secret(namespace, hub));
     let managed = kubeconfigs.managed.map(|managed| join::external_secret(namespace, managed));
     [

@@ -42,6 +42,8 @@ pub struct Request {
     pub grpc: GrpcOptions,
     /// What was typed about hubs that the agent turns to when this one does not answer.
     pub fallback: FallbackOptions,
+    /// What was typed about the hub that the cluster leaves for this one.
+    pub former: FormerHubOptions,
     /// The hub's installation, where the caller installs it at the same time: then it is waited for, also where nothing tells
     /// yet that this becomes a hub. Where nothing is to be changed, what such a hub would say is not known.
     pub coming: Option<Coming>,
@@ -72,4 +74,13 @@ impl FallbackOptions {
     pub(super) fn is_empty(&self) -> bool {
         self.hubs.is_empty() && self.removed.is_empty() && self.timeout.is_none()
     }
+}
+
+/// What was typed about the hub that a cluster leaves.
+#[derive(Clone, Default)]
+pub struct FormerHubOptions {
+    /// Its address, as the agent dials it: no other hub is to be left.
+    pub server: Option<String>,
+    /// The hub, with the user's own rights: what it has of the cluster goes.
+    pub hub: Option<Cluster>,
 }

@@ -8,8 +8,8 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
-use kube::api::{ListParams, WatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, WatchParams};
+use kube::{Api, Resource};
 use ocm_api::names::{hub as names, labels};
 use ocm_api::{ManagedCluster, ManagedClusterAddOn, Manifest, ManifestWork};
 use ocm_core::agent_lease::last_renewal;
@@ -163,27 +163,42 @@ pub(crate) async fn last_heard(hub: &Cluster, name: &str) -> Result<Option<Times
 }
 
 async fn remaining(hub: &Cluster, name: &str) -> Result<Vec<Remaining>, Failure> {
-    let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client.clone(), name);
-    let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), name);
     let (addons, works) = futures::join!(
-        pages_of_metadata(hub, &addons, ListParams::default(), "list add-ons", |item| {
-            Some(Remaining::of(Kind::AddOn, &item.metadata))
-        }),
-        pages_of_metadata(hub, &works, ListParams::default(), "list works", |item| {
-            Some(Remaining::of(Kind::Work, &item.metadata))
-        }),
+        metadata::<ManagedClusterAddOn>(hub, Some(name), ListParams::default(), "list add-ons"),
+        metadata::<ManifestWork>(hub, Some(name), ListParams::default(), "list works"),
     );
-    let mut all = or_nothing(addons)?;
-    all.extend(or_nothing(works)?);
-    Ok(all)
+    let of = |kind: Kind, all: Vec<ObjectMeta>| all.into_iter().map(move |metadata| Remaining::of(kind, &metadata));
+    Ok(of(Kind::AddOn, or_nothing(addons)?).chain(of(Kind::Work, or_nothing(works)?)).collect())
 }
 
 async fn requests(hub: &Cluster, name: &str) -> Result<Vec<(String, String)>, Failure> {
-    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    pages_of_metadata(hub, &api, of_cluster(name), "list certificate signing requests", |item| {
-        Some((item.metadata.name?, item.metadata.uid?))
-    })
-    .await
+    let what = "list certificate signing requests";
+    let all = metadata::<CertificateSigningRequest>(hub, None, of_cluster(name), what).await?;
+    Ok(all.into_iter().filter_map(|metadata| Some((metadata.name?, metadata.uid?))).collect())
+}
+
+/// What the objects of a kind are called, in a namespace or in all. Which kind it is, the compiled code of the request does not know.
+fn metadata<'a, K: Resource<DynamicType = ()>>(
+    hub: &'a Cluster,
+    namespace: Option<&str>,
+    params: ListParams,
+    what: &'a str,
+) -> impl Future<Output = Result<Vec<ObjectMeta>, Failure>> + use<'a, K> {
+    let (client, kind) = (hub.client.clone(), ApiResource::erase::<K>(&()));
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &kind),
+        None => Api::all_with(client, &kind),
+    };
+    untyped(hub, api, params, what)
+}
+
+async fn untyped(
+    hub: &Cluster,
+    api: Api<DynamicObject>,
+    params: ListParams,
+    what: &str,
+) -> Result<Vec<ObjectMeta>, Failure> {
+    pages_of_metadata(hub, &api, params, what, |item| Some(item.metadata)).await
 }
 
 /// Refuses what must not be begun, and tells what will be forced.

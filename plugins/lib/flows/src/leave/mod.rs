@@ -19,4 +19,4 @@ pub use leaving::Leaving;
 pub(crate) use leaving::noted;
 pub(crate) use namespace::{PAUSE, namespace_gone};
 pub use unjoin::{Departure, Seen, UnjoinRequest, Unjoined, Works, see, unjoin};
-pub(crate) use unjoin::{agents_hub, all_known, is_hub_at};
+pub(crate) use unjoin::{agents_hub, all_known, all_records, is_hub_at};

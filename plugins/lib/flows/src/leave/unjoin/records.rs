@@ -16,7 +16,10 @@ use crate::registry;
 use crate::served::or_nothing;
 
 /// All records of works on a cluster.
-async fn records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
+///
+/// # Errors
+/// The failure of the request.
+pub(crate) async fn all_records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
     let api: Api<AppliedManifestWork> = Api::all(managed.client.clone());
     or_nothing(registry::all(managed, &api, ListParams::default(), "list AppliedManifestWorks").await)
 }
@@ -24,7 +27,7 @@ async fn records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure>
 /// The records of works of this Klusterlet's agent on this cluster.
 pub(super) async fn of_agent(managed: &Cluster, known: &Known) -> Result<Vec<AppliedManifestWork>, Failure> {
     let uid = known.klusterlet.metadata.uid.as_deref().unwrap_or_default();
-    Ok(records(managed).await?.into_iter().filter(|work| work.spec.agent_id == uid).collect())
+    Ok(all_records(managed).await?.into_iter().filter(|work| work.spec.agent_id == uid).collect())
 }
 
 /// The managed cluster of a hosted Klusterlet, and the records of works there. Where it cannot be reached, the operator cannot
@@ -52,7 +55,7 @@ pub(super) async fn of_guest(
 /// Records of works on a cluster without any Klusterlet, which a run that was killed has left. Where an agent of a Klusterlet
 /// elsewhere works, they are its.
 pub(super) async fn left_behind(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
-    let all = records(managed).await?;
+    let all = all_records(managed).await?;
     if all.is_empty() {
         return Ok(all);
     }

@@ -1,0 +1,239 @@
+//! The hub that a cluster leaves for another one: whether it is the one that is meant, which managed cluster there is this cluster's,
+//! and how that goes.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use ocm_api::Klusterlet;
+use ocm_api::operator::RegistrationAuthType;
+use ocm_core::join::driver_of;
+use ocm_core::join::hub_change::{AtFormerHub, HubChange, Intent, Stage, Typed, at_former_hub, standing};
+use ocm_core::join::membership::moves_from;
+use ocm_core::kubeconfig::HubAddress;
+use ocm_core::leave::hub::Agent;
+use ocm_core::plan::{Applied, Mode};
+use ocm_core::{DryRun, Event, Failure, Narrator, Remedy};
+use ocm_kube::Cluster;
+use ocm_kube::access::{Right, require};
+use ocm_kube::apply::FIELD_MANAGER;
+use ocm_net::Endpoint;
+
+use super::handover::{self, Handover};
+use super::hub_access::TrustedBy;
+use super::reach::are_one;
+use super::request::{FormerHubOptions, Request};
+use super::session::{Access, HubSession};
+use super::survey::Survey;
+use crate::hub::uid;
+use crate::leave::{self, Held, Leaving, is_hub_at};
+
+/// The hub that a cluster leaves.
+pub(super) struct FormerHub {
+    /// How far the cluster has come on its way from it.
+    pub(super) change: HubChange,
+    /// The hub, where there is access to it.
+    hub: Option<Cluster>,
+    /// UID of the managed cluster there that is this cluster's, or why that is not known.
+    own: Result<String, String>,
+}
+
+impl FormerHub {
+    /// The hub that the cluster leaves for `hub`; none where it leaves none. Nothing is changed yet.
+    ///
+    /// # Errors
+    /// A refusal of another hub than the one that is left, and of a cluster that does not go as it is; the failure of a request.
+    pub(super) async fn of(
+        managed: &Cluster,
+        request: &Request,
+        hub: &HubSession,
+        survey: &Survey,
+        label: &str,
+        narrator: Arc<dyn Narrator>,
+    ) -> Result<Option<Self>, Failure> {
+        let FormerHubOptions { server, hub: former } = &request.former;
+        if let Some(server) = server {
+            Endpoint::parse(server, None)?;
+        }
+        if let Some(former) = former
+            && are_one(hub.client(), former).await
+        {
+            let (one, other) = (hub.client().label(), former.label());
+            return Err(Failure::usage(format!("{one} and {other} are one hub, to join and to leave")));
+        }
+        let name = &request.settings.name;
+        let typed = Typed { server: server.as_deref(), is_reached: former.is_some() };
+        let Some(mut change) = standing(&survey.found, name, &hub.address, typed, label)? else { return Ok(None) };
+        if change.stage != Stage::Arrived {
+            goes_as_it_is(request, survey, name, label)?;
+        }
+        let mut own = change.cluster.clone().ok_or_else(|| "its former hub was not asked before it went".to_owned());
+        if let Some(former) = former {
+            narrator.tell(Event::now(format!("looking at the former hub ({})", former.label())));
+            if !is_hub_at(former, &change.from).await? {
+                return Err(Failure::refused(format!(
+                    "the hub that {label} leaves is the one at {}, not {}; nothing was changed",
+                    change.from.server,
+                    former.label()
+                ))
+                .hint(Remedy::NameFormerHub));
+            }
+            change.from.uid = uid(former).await.or(change.from.uid);
+            if own.is_err() {
+                own = whose(managed, former, &change.from, survey, name).await?;
+            }
+            change.cluster = own.clone().ok();
+        }
+        Ok(Some(Self { change, hub: former.clone(), own }))
+    }
+
+    /// Whether the cluster has still to be let in by the hub that it goes to.
+    pub(super) fn is_left(&self) -> bool {
+        self.change.stage != Stage::Arrived
+    }
+
+    /// Whether it is known what there is the cluster's, so that it can go.
+    pub(super) fn lets_go(&self) -> bool {
+        self.hub.is_some() && self.own.is_ok()
+    }
+
+    /// Checks the rights to take the cluster away there, and to see on `works`, where works are applied, whether its agent has left.
+    ///
+    /// # Errors
+    /// The rights that are missing.
+    pub(super) async fn check_rights(&self, works: &Cluster, name: &str) -> Result<(), Failure> {
+        let Some(hub) = self.hub.as_ref().filter(|_| self.own.is_ok()) else { return Ok(()) };
+        leave::check_rights_to_detach(hub, &[name.to_owned()], true).await?;
+        let right = Right::new("list", "work.open-cluster-management.io", "appliedmanifestworks");
+        require(works, "see whether the agent has left its former hub", &[right]).await
+    }
+
+    /// Writes down on the Klusterlet where the cluster goes, before anything is changed.
+    ///
+    /// # Errors
+    /// The failure of the request.
+    pub(super) async fn note(
+        &self,
+        managed: &Cluster,
+        klusterlet: &str,
+        to: &str,
+        narrator: &dyn Narrator,
+    ) -> Result<(), Failure> {
+        let Some(intent) = self.change.to_note(to) else { return Ok(()) };
+        write(managed, klusterlet, &intent.patch()).await?;
+        let from = &intent.from.server;
+        narrator.tell(Event::done(format!("noted on Klusterlet {klusterlet} that it goes from {from} to {to}")));
+        Ok(())
+    }
+
+    /// Takes the note away: the cluster has left its former hub.
+    ///
+    /// # Errors
+    /// The failure of the request.
+    pub(super) async fn forget(
+        &self,
+        managed: &Cluster,
+        klusterlet: &str,
+        narrator: &dyn Narrator,
+    ) -> Result<(), Failure> {
+        write(managed, klusterlet, &Intent::without()).await?;
+        narrator.tell(Event::done(format!("the cluster has left the hub at {}", self.change.from.server)));
+        Ok(())
+    }
+
+    /// Takes the cluster away from it, or only tries to. Of what its works have applied, nothing is deleted with it: no agent is
+    /// there any more.
+    ///
+    /// # Errors
+    /// As those of a detach; not that something stays because it may not be this cluster's.
+    pub(super) async fn detach(
+        &self,
+        name: &str,
+        (dry_run, timeout): (DryRun, Duration),
+        narrator: &dyn Narrator,
+        each: &mut dyn FnMut(&Cluster, &Applied),
+    ) -> Result<Vec<Applied>, Failure> {
+        let by_hand = format!(
+            "to take it away, on that hub, when {name} has been available on the other one for three minutes: kubectl ocm detach \
+             {name} --force"
+        );
+        let Some(hub) = &self.hub else {
+            let server = &self.change.from.server;
+            narrator.tell(Event::note(format!("whatever the hub at {server} has of {name} stays there; {by_hand}")));
+            return Ok(Vec::new());
+        };
+        let held = leave::inspect(hub, name).await?;
+        let there = held.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.as_deref());
+        let own = self.own.as_deref().map_err(String::as_str);
+        match at_former_hub(held.is_empty(), there, own) {
+            AtFormerHub::Nothing => Ok(Vec::new()),
+            AtFormerHub::Stays(why) => {
+                let label = hub.label();
+                narrator.tell(Event::warning(format!("what {label} has of {name} stays there: {why}; {by_hand}")));
+                Ok(Vec::new())
+            }
+            AtFormerHub::Goes => {
+                // Its agent has left: nobody cleans up there.
+                let held = Held { agent: Agent::Silent(None), ..held };
+                leave::refuse(&held, true, narrator)?;
+                let rows = RefCell::new(Vec::new());
+                let leaving = Leaving { force: true, purge: false, dry_run, timeout };
+                let note = |row: &Applied| rows.borrow_mut().push(row.clone());
+                let detached = leave::detach(hub, &held, leaving, narrator, &note).await;
+                let rows = rows.into_inner();
+                rows.iter().for_each(|row| each(hub, row));
+                detached.map(|_| rows)
+            }
+        }
+    }
+}
+
+/// Refuses a cluster that does not go to another hub with what it has, or with what else was typed.
+fn goes_as_it_is(request: &Request, survey: &Survey, name: &str, label: &str) -> Result<(), Failure> {
+    let by_aws = |driver: &RegistrationAuthType| *driver == RegistrationAuthType::AwsIrsa;
+    let typed = request.settings.driver.as_ref().map(|driver| &driver.auth_type);
+    let (why, next) = match () {
+        () if request.mode == Mode::Render => {
+            ("manifests say nothing of the hub that it leaves", "see what would change instead: a dry run, or a diff")
+        }
+        () if survey.listing.is_some() || !request.fallback.is_empty() => {
+            ("its agent turns to several hubs", "take the further hubs out first, and name them again when it is there")
+        }
+        () if by_aws(&driver_of(survey.live.klusterlet.as_ref())) || typed.is_some_and(by_aws) => {
+            ("with an identity of AWS its agent asks for no certificate", "unjoin it there, and join it here")
+        }
+        () if moves_from(&survey.found, name, request.settings.mode.as_ref(), label)?.is_some() => {
+            ("another mode was typed, too", "change its mode before, or when it is there")
+        }
+        () => return Ok(()),
+    };
+    Err(Failure::refused(format!("{label} does not go to another hub as it is: {why}; nothing was changed")).hint(next))
+}
+
+/// The UID of the managed cluster of a hub that is this cluster's, as the hub itself says of the certificate that the agent holds; or
+/// why it does not.
+async fn whose(
+    managed: &Cluster,
+    hub: &Cluster,
+    address: &HubAddress,
+    survey: &Survey,
+    name: &str,
+) -> Result<Result<String, String>, Failure> {
+    let access = Access::Admin(hub.clone());
+    let session = HubSession { address: address.clone(), trusted_by: TrustedBy::Kubeconfig, access };
+    Ok(match handover::of(managed, &session, survey, name).await? {
+        Handover::ByItself(uid) => Ok(uid),
+        Handover::ByPerson(why) => Err(why),
+    })
+}
+
+/// Changes the annotations of a Klusterlet.
+async fn write(managed: &Cluster, klusterlet: &str, patch: &serde_json::Value) -> Result<(), Failure> {
+    let api: Api<Klusterlet> = Api::all(managed.client.clone());
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let patched = api.patch_metadata(klusterlet, &params, &Patch::Merge(patch)).await;
+    patched.map_err(|error| managed.explain(format_args!("annotate Klusterlet {klusterlet}"), error))?;
+    Ok(())
+}
