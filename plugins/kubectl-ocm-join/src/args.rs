@@ -6,6 +6,8 @@ use clap::{Arg, ArgAction, Args, ValueEnum};
 use ocm_cli::{ConcurrencyArgs, ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
 use ocm_kube::{ClientArgs, FallbackHubArgs, HubArgs, ManagedArgs};
 
+use crate::former::FormerHubArgs;
+
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("join")
@@ -17,7 +19,8 @@ pub(crate) fn about() -> clap::Command {
              hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
              Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped. \
              On a cluster that has joined, settings that differ from the flags are updated. To change the release, use \
-             kubectl ocm upgrade.\n\n\
+             kubectl ocm upgrade. One that has joined another hub is refused, unless that one is named as its former hub: then it \
+             goes from there to this one.\n\n\
              With --filename, a hub and many clusters are brought up together, as a file says: the hub is installed if the file \
              has it so, and all clusters join at the same time, whatever becomes of the others. --dry-run then lists what would \
              change, and --render prints the manifests of all, to be kept in Git: Secrets are left out, and not redacted as those of \
@@ -92,6 +95,13 @@ Examples:
   # Without it again
   kubectl ocm join c1 --context c1 --hub-context hub --remove-fallback-hub https://hub2.example:6443
 
+  # From one hub to another: when it is available on the new one, it is taken away from the former one
+  kubectl ocm join c1 --context c1 --hub-context hub2 --former-hub-context hub --accept --wait
+
+  # The same without access to the former hub, whose address is named to be sure
+  kubectl ocm join c1 --hub-token TOKEN --hub-apiserver https://hub2.example:6443 \\
+    --hub-ca-pin sha256:HEX --former-hub https://hub.example:6443 --wait=available
+
   # With an identity of AWS, on EKS
   kubectl ocm join c1 --hub-context hub --registration-auth awsirsa --hub-cluster-arn ARN \\
     --managed-cluster-arn ARN
@@ -122,7 +132,7 @@ const MANY: &str = "Many clusters";
 
 /// What a fleet file says of each cluster, or what is of one cluster alone. A token is none of it: it may come from the
 /// environment.
-const NOT_WITH_A_FILE: [&str; 68] = [
+const NOT_WITH_A_FILE: [&str; 71] = [
     "hub_token_file",
     "hub_apiserver",
     "hub_ca_pin",
@@ -173,6 +183,9 @@ const NOT_WITH_A_FILE: [&str; 68] = [
     "fallback_hub_kubeconfig",
     "remove_fallback_hub",
     "hub_connection_timeout",
+    "former_hub",
+    "former_hub_context",
+    "former_hub_kubeconfig",
     "managed_kubeconfig",
     "managed_context",
     "managed_as",
@@ -360,6 +373,8 @@ pub(crate) struct JoinArgs {
     /// (default: 10m, or as it is)
     #[arg(long, value_name = "DURATION", help_heading = "Further hubs")]
     pub(crate) hub_connection_timeout: Option<String>,
+    #[command(flatten)]
+    pub(crate) former: FormerHubArgs,
     #[command(flatten)]
     pub(crate) managed: ManagedArgs,
     #[command(flatten)]

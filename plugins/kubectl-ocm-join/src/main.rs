@@ -6,6 +6,7 @@ mod args;
 mod driver;
 mod files;
 mod fleet;
+mod former;
 mod further;
 mod run;
 mod view;

@@ -80,6 +80,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         further,
         remove_fallback_hub,
         hub_connection_timeout,
+        former,
         managed: managed_args,
         client,
     } = args;
@@ -154,6 +155,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         WaitArg::Registered | WaitArg::Usual => Goal::Registered,
     });
     let fallback = further.connect(&hub, &connection, has_hub_kubeconfig, &ui).await?;
+    let former = former.connect(&connection, &ui).await?;
     let managed = connect(&connection, ui.clone()).await?;
     let guest = match guest {
         Some(guest) => Some(Box::new(connect(&guest, ui.clone()).await?)),
@@ -191,14 +193,16 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         proxy,
         grpc,
         fallback,
+        former,
         coming: None,
     };
     let name = &request.settings.name;
-    // In the hosted modes objects of the same names are on both clusters.
+    // In the hosted modes objects of the same names are on both clusters; of hubs, only the former one is changed object by object.
     let mut each = |cluster: &Cluster, applied: &Applied| match (request.settings.is_hosted(), cluster.role) {
+        (_, Role::Hub) => view.row_on(&format!("former hub, {}", cluster.label()), applied),
         (false, _) => view.row(applied),
         (true, Role::Managed) => view.row_on(&format!("managed cluster, {}", cluster.label()), applied),
-        (true, Role::Target | Role::Hub) => view.row_on(&format!("hosting cluster, {}", cluster.label()), applied),
+        (true, Role::Target) => view.row_on(&format!("hosting cluster, {}", cluster.label()), applied),
     };
     let joined = join::join(&managed, &request, ui.clone(), &mut each).await;
     match joined.and_then(|joined| view::finish(&view, &ui, name, joined, roles)) {

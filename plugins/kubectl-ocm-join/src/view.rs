@@ -5,7 +5,7 @@ use ocm_core::join::aws::Roles;
 use ocm_core::phase::Phase;
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_flows::join::{Joined, TrustedBy};
+use ocm_flows::join::{Joined, LeftHub, Still, TrustedBy};
 use serde_json::{Map, json};
 
 /// What the hub's object is called where objects are echoed.
@@ -22,6 +22,20 @@ fn word(trusted_by: TrustedBy) -> &'static str {
     }
 }
 
+/// Says what the hub that the cluster leaves still has of it, and what takes that away.
+fn tell_former(ui: &Ui, name: &str, server: &str, still: Option<&Still>) {
+    match still {
+        None => {}
+        Some(Still::NotYet) => ui.tell(Event::note(format!(
+            "{name} leaves the hub at {server} when it is available at the new one: run the same command once more then"
+        ))),
+        Some(Still::Stays(why)) => ui.tell(Event::warning(format!(
+            "what the hub at {server} has of {name} stays there: {why}; to take it away, when {name} has been available at the new \
+             hub for three minutes: kubectl ocm detach {name} --force --context HUB"
+        ))),
+    }
+}
+
 /// What it came to.
 pub(crate) fn finish(
     view: &PlanView,
@@ -30,7 +44,7 @@ pub(crate) fn finish(
     joined: Joined,
     roles: Option<Roles>,
 ) -> Result<Exit, Failure> {
-    let Joined { hub, trusted_by, before, anew, moves, plan, applied, followed } = joined;
+    let Joined { hub, trusted_by, before, anew, moves, plan, applied, former, followed } = joined;
     if let Some(Roles { managed, hub, creator }) = &roles {
         ui.tell(Event::note(format!("the agent comes with the IAM role {managed}, which has to be there")));
         ui.tell(Event::note(format!(
@@ -59,6 +73,13 @@ pub(crate) fn finish(
     members.insert("managedCluster".to_owned(), json!(name));
     members.insert("hub".to_owned(), json!(hub.server));
     members.insert("hubTrustedBy".to_owned(), json!(word(trusted_by)));
+    if let Some(LeftHub { server, still }) = &former {
+        tell_former(ui, name, server, still.as_ref());
+        members.insert(
+            "formerHub".to_owned(),
+            json!({"address": server, "left": still.is_none() && view.mode().changes()}),
+        );
+    }
     members.insert("phase".to_owned(), json!(phase.map(|phase| phase.to_string())));
     members.insert("state".to_owned(), json!(state));
     if let Some(Roles { managed, hub, creator }) = roles {

@@ -16,6 +16,7 @@ use ocm_core::{Event, Failure, Narrator, Plan, Remedy, Silent};
 use ocm_kube::{Cluster, apply};
 
 use super::bootstrap::credential_of;
+use super::former_hub::LeftHub;
 use super::handover::{self, Handover};
 use super::hub_access::TrustedBy;
 use super::prepare::prepare;
@@ -49,8 +50,8 @@ pub struct Joined {
     pub plan: Plan,
     /// Every object of the plan with what became of it; empty if the plan is only rendered.
     pub applied: Vec<Applied>,
-    /// The address of the hub that it leaves for this one, if it is on its way from one.
-    pub former: Option<String>,
+    /// The hub that it leaves for this one, if it is on its way from one.
+    pub former: Option<LeftHub>,
     /// How far the cluster has come, where that was followed, or why it could not be followed further.
     pub followed: Result<Option<Phase>, Failure>,
 }
@@ -78,6 +79,7 @@ async fn carried_out(
     each: &mut dyn FnMut(&Cluster, &Applied),
 ) -> Result<Joined, Failure> {
     let mut prepared = prepare(managed, request, narrator.clone()).await?;
+    let mut still = None;
     let mut applied = match request.mode {
         Mode::Render => Vec::new(),
         mode if !mode.changes() => {
@@ -94,7 +96,7 @@ async fn carried_out(
             }
             if let (Some(former), Mode::Apply(_)) = (&prepared.former, mode) {
                 let (name, how) = (&request.settings.name, (mode.dry_run(), request.timeout));
-                applied.extend(former.detach(name, how, narrator, each).await?);
+                still = former.detach(name, how, narrator, &mut applied, each).await?;
             }
             applied
         }
@@ -106,13 +108,14 @@ async fn carried_out(
         false => Ok(None),
     };
     if let (Some(phase), true) = (followed.as_ref().ok().copied(), request.mode.changes()) {
-        match hub_change::finish(managed, request, &prepared, phase, narrator.as_ref(), each).await {
-            Ok(gone) => applied.extend(gone),
+        let narrator = narrator.as_ref();
+        match hub_change::finish(managed, request, &prepared, phase, narrator, &mut applied, each).await {
+            Ok(kept) => still = kept,
             Err(failure) => followed = Err(failure),
         }
     }
     let Prepared { hub, plan, joined, anew, moving, waits, former, .. } = prepared;
-    let former = former.map(|former| former.change.from.server);
+    let former = former.map(|former| LeftHub { server: former.change.from.server, still });
     // Nobody followed it: it stands where it was found.
     let followed = followed.map(|phase| phase.or((waits && !anew).then_some(Phase::Pending)));
     let HubSession { address, trusted_by, .. } = hub;

@@ -30,6 +30,24 @@ use super::survey::Survey;
 use crate::hub::uid;
 use crate::leave::{self, Held, Leaving, is_hub_at};
 
+/// A hub that a cluster leaves, and what has become of the cluster there, or would.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftHub {
+    /// Its address.
+    pub server: String,
+    /// Why it still has something of the cluster; none: it has nothing.
+    pub still: Option<Still>,
+}
+
+/// Why a hub still has something of a cluster that leaves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Still {
+    /// The cluster is not available at the other hub. When it is, the same command goes on.
+    NotYet,
+    /// It stays, for this reason.
+    Stays(String),
+}
+
 /// The hub that a cluster leaves.
 pub(super) struct FormerHub {
     /// How far the cluster has come on its way from it.
@@ -143,50 +161,39 @@ impl FormerHub {
         Ok(())
     }
 
-    /// Takes the cluster away from it, or only tries to. Of what its works have applied, nothing is deleted with it: no agent is
-    /// there any more.
+    /// Takes the cluster away from it, or only tries to, and says why something of it stays there, if it does. Of what its works have
+    /// applied, nothing is deleted with it: no agent is there any more.
     ///
     /// # Errors
-    /// As those of a detach; not that something stays because it may not be this cluster's.
+    /// As those of a detach.
     pub(super) async fn detach(
         &self,
         name: &str,
         (dry_run, timeout): (DryRun, Duration),
         narrator: &dyn Narrator,
+        applied: &mut Vec<Applied>,
         each: &mut dyn FnMut(&Cluster, &Applied),
-    ) -> Result<Vec<Applied>, Failure> {
-        let by_hand = format!(
-            "to take it away, on that hub, when {name} has been available on the other one for three minutes: kubectl ocm detach \
-             {name} --force"
-        );
-        let Some(hub) = &self.hub else {
-            let server = &self.change.from.server;
-            narrator.tell(Event::note(format!("whatever the hub at {server} has of {name} stays there; {by_hand}")));
-            return Ok(Vec::new());
-        };
+    ) -> Result<Option<Still>, Failure> {
+        let Some(hub) = &self.hub else { return Ok(Some(Still::Stays("there is no access to it".to_owned()))) };
         let held = leave::inspect(hub, name).await?;
         let there = held.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.as_deref());
-        let own = self.own.as_deref().map_err(String::as_str);
-        match at_former_hub(held.is_empty(), there, own) {
-            AtFormerHub::Nothing => Ok(Vec::new()),
-            AtFormerHub::Stays(why) => {
-                let label = hub.label();
-                narrator.tell(Event::warning(format!("what {label} has of {name} stays there: {why}; {by_hand}")));
-                Ok(Vec::new())
-            }
-            AtFormerHub::Goes => {
-                // Its agent has left: nobody cleans up there.
-                let held = Held { agent: Agent::Silent(None), ..held };
-                leave::refuse(&held, true, narrator)?;
-                let rows = RefCell::new(Vec::new());
-                let leaving = Leaving { force: true, purge: false, dry_run, timeout };
-                let note = |row: &Applied| rows.borrow_mut().push(row.clone());
-                let detached = leave::detach(hub, &held, leaving, narrator, &note).await;
-                let rows = rows.into_inner();
-                rows.iter().for_each(|row| each(hub, row));
-                detached.map(|_| rows)
-            }
+        match at_former_hub(held.is_empty(), there, self.own.as_deref().map_err(String::as_str)) {
+            AtFormerHub::Nothing => return Ok(None),
+            AtFormerHub::Stays(why) => return Ok(Some(Still::Stays(why))),
+            AtFormerHub::Goes => {}
         }
+        // Its agent has left: nobody cleans up there.
+        let held = Held { agent: Agent::Silent(None), ..held };
+        leave::refuse(&held, true, narrator)?;
+        let rows = RefCell::new(Vec::new());
+        let leaving = Leaving { force: true, purge: false, dry_run, timeout };
+        let note = |row: &Applied| rows.borrow_mut().push(row.clone());
+        let detached = leave::detach(hub, &held, leaving, narrator, &note).await;
+        for row in rows.into_inner() {
+            each(hub, &row);
+            applied.push(row);
+        }
+        detached.map(|_| None)
     }
 }
 

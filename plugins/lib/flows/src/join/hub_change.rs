@@ -25,6 +25,7 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::wait::{Check, until};
 
 use super::bootstrap::{NOT_MADE, credential_of, unknown_ca};
+use super::former_hub::Still;
 use super::known::Known;
 use super::preflight::{self, Checked, Registrant, taken};
 use super::prepared::Prepared;
@@ -195,7 +196,8 @@ async fn is_free(hub: &HubSession, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// Has a cluster leave its former hub, as soon as it is available at this one. `phase` is how far it was followed.
+/// Has a cluster leave its former hub, as soon as it is available at this one, and says why something of it stays there, if it does.
+/// `phase` is how far it was followed.
 ///
 /// # Errors
 /// The failure of a request; [`ocm_core::Reason::TimedOut`] where its agent does not leave the former hub, or that hub does not let it
@@ -206,26 +208,24 @@ pub(super) async fn finish(
     prepared: &Prepared<'_>,
     phase: Option<Phase>,
     narrator: &dyn Narrator,
+    applied: &mut Vec<Applied>,
     each: &mut dyn FnMut(&Cluster, &Applied),
-) -> Result<Vec<Applied>, Failure> {
-    let Some(former) = &prepared.former else { return Ok(Vec::new()) };
-    let (name, from) = (&request.settings.name, &former.change.from.server);
+) -> Result<Option<Still>, Failure> {
+    let Some(former) = &prepared.former else { return Ok(None) };
+    let name = &request.settings.name;
     let phase = match phase {
         Some(phase) => Some(phase),
         None => prepared.hub.cluster(name).await?.map(|cluster| standing(&cluster).phase),
     };
     if phase != Some(Phase::Available) {
-        narrator.tell(Event::note(format!(
-            "{name} leaves the hub at {from} when it is available at the new one: the same command once more"
-        )));
-        return Ok(Vec::new());
+        return Ok(Some(Still::NotYet));
     }
     if former.lets_go() {
         has_come(managed, request, prepared, narrator).await?;
     }
-    let rows = former.detach(name, (request.mode.dry_run(), request.timeout), narrator, each).await?;
+    let still = former.detach(name, (request.mode.dry_run(), request.timeout), narrator, applied, each).await?;
     former.forget(managed, &prepared.survey.names.klusterlet, narrator).await?;
-    Ok(rows)
+    Ok(still)
 }
 
 /// Waits until no agent of the cluster is at its former hub.

@@ -38,6 +38,7 @@ mod webhooks;
 
 pub use carry_out::{Joined, join};
 pub use coming::Coming;
+pub use former_hub::{LeftHub, Still};
 pub use hub_access::{HubAccess, Trust, TrustedBy};
 pub use reach::{are_one, is_itself};
 pub use request::{FallbackOptions, FormerHubOptions, GrpcOptions, Request};

@@ -177,7 +177,8 @@ async fn requests(hub: &Cluster, name: &str) -> Result<Vec<(String, String)>, Fa
     Ok(all.into_iter().filter_map(|metadata| Some((metadata.name?, metadata.uid?))).collect())
 }
 
-/// What the objects of a kind are called, in a namespace or in all. Which kind it is, the compiled code of the request does not know.
+/// The metadata of the objects of a kind, in a namespace or in all. One function reads it, whatever the kind: each that knew its kind would
+/// be compiled by itself.
 fn metadata<'a, K: Resource<DynamicType = ()>>(
     hub: &'a Cluster,
     namespace: Option<&str>,
