@@ -119,8 +119,8 @@ impl Typed<'_> {
 /// `label` is how messages name the cluster.
 ///
 /// # Errors
-/// A refusal of a cluster without a hub, of one that is on its way to another hub or has another name, and of another former hub than
-/// the one that was typed.
+/// A refusal of a cluster without a hub, of one that is on its way to another hub or has another name, and of another former hub
+/// than the one that was typed.
 pub fn standing(
     found: &Found,
     name: &str,
@@ -198,8 +198,8 @@ pub enum AtFormerHub {
     Stays(String),
 }
 
-/// Judges what the former hub has of a cluster. `there` is the UID of the managed cluster of its name, if there is one; `own` that of
-/// the one which the hub has said to be this cluster's, or why it has not.
+/// Judges what the former hub has of a cluster. `there` is the UID of the managed cluster of its name, if there is one; `own` that
+/// of the one which the hub has said to be this cluster's, or why it has not.
 pub fn at_former_hub(is_empty: bool, there: Option<&str>, own: Result<&str, &str>) -> AtFormerHub {
     match (is_empty, there, own) {
         (true, ..) => AtFormerHub::Nothing,

@@ -1,5 +1,5 @@
-//! The hub that a cluster leaves for another one: whether it is the one that is meant, which managed cluster there is this cluster's,
-//! and how that goes.
+//! The hub that a cluster leaves for another one: whether it is the one that is meant, which managed cluster there is this
+//! cluster's, and how that goes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -117,7 +117,8 @@ impl FormerHub {
         self.hub.is_some() && self.own.is_ok()
     }
 
-    /// Checks the rights to take the cluster away there, and to see on `works`, where works are applied, whether its agent has left.
+    /// Checks the rights to take the cluster away there, and to see on `works`, where works are applied, whether its agent has
+    /// left.
     ///
     /// # Errors
     /// The rights that are missing.
@@ -161,8 +162,8 @@ impl FormerHub {
         Ok(())
     }
 
-    /// Takes the cluster away from it, or only tries to, and says why something of it stays there, if it does. Of what its works have
-    /// applied, nothing is deleted with it: no agent is there any more.
+    /// Takes the cluster away from it, or only tries to, and says why something of it stays there, if it does. Of what its works
+    /// have applied, nothing is deleted with it: no agent is there any more.
     ///
     /// # Errors
     /// As those of a detach.
@@ -219,8 +220,8 @@ fn goes_as_it_is(request: &Request, survey: &Survey, name: &str, label: &str) ->
     Err(Failure::refused(format!("{label} does not go to another hub as it is: {why}; nothing was changed")).hint(next))
 }
 
-/// The UID of the managed cluster of a hub that is this cluster's, as the hub itself says of the certificate that the agent holds; or
-/// why it does not.
+/// The UID of the managed cluster of a hub that is this cluster's, as the hub itself says of the certificate that the agent holds;
+/// or why it does not.
 async fn whose(
     managed: &Cluster,
     hub: &Cluster,

@@ -1,9 +1,9 @@
 //! A cluster that has joined another hub goes to this one: what is planned of it, and how it leaves the former hub.
 //!
-//! Its agent gets another kubeconfig to register with, and nothing else of it changes. The certificate of the former hub is not taken
-//! away: without it the operator ends the agent for works until there is another one, and nothing would tell any more which managed
-//! cluster of the former hub is this one. When it is available here, and its agent for works has come, too, it leaves the former hub:
-//! an agent that is still there when its managed cluster goes deletes what works have applied.
+//! Its agent gets another kubeconfig to register with, and nothing else of it changes. The certificate of the former hub is not
+//! taken away: without it the operator ends the agent for works until there is another one, and nothing would tell any more which
+//! managed cluster of the former hub is this one. When it is available here, and its agent for works has come, too, it leaves the
+//! former hub: an agent that is still there when its managed cluster goes deletes what works have applied.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,8 +40,8 @@ use crate::workload;
 /// Time between two looks at what the agent has marked.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long pods of one Deployment may go on with what a Secret held before: the kubelet looks once a minute, or half a minute later,
-/// keeps what it has read for a minute, and agents look every ten seconds whether a file has changed.
+/// How long pods of one Deployment may go on with what a Secret held before: the kubelet looks once a minute, or half a minute
+/// later, keeps what it has read for a minute, and agents look every ten seconds whether a file has changed.
 const SETTLES: Duration = Duration::from_secs(160);
 
 /// Plans the way of a cluster from its former hub. `belongs` says whether its agent registers with this one already.
@@ -196,12 +196,12 @@ async fn is_free(hub: &HubSession, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// Has a cluster leave its former hub, as soon as it is available at this one, and says why something of it stays there, if it does.
-/// `phase` is how far it was followed.
+/// Has a cluster leave its former hub, as soon as it is available at this one, and says why something of it stays there, if it
+/// does. `phase` is how far it was followed.
 ///
 /// # Errors
-/// The failure of a request; [`ocm_core::Reason::TimedOut`] where its agent does not leave the former hub, or that hub does not let it
-/// go.
+/// The failure of a request; [`ocm_core::Reason::TimedOut`] where its agent does not leave the former hub, or that hub does not let
+/// it go.
 pub(super) async fn finish(
     managed: &Cluster,
     request: &Request,

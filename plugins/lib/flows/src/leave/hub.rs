@@ -177,8 +177,8 @@ async fn requests(hub: &Cluster, name: &str) -> Result<Vec<(String, String)>, Fa
     Ok(all.into_iter().filter_map(|metadata| Some((metadata.name?, metadata.uid?))).collect())
 }
 
-/// The metadata of the objects of a kind, in a namespace or in all. One function reads it, whatever the kind: each that knew its kind would
-/// be compiled by itself.
+/// The metadata of the objects of a kind, in a namespace or in all. One function reads it, whatever the kind: each that knew its
+/// kind would be compiled by itself.
 fn metadata<'a, K: Resource<DynamicType = ()>>(
     hub: &'a Cluster,
     namespace: Option<&str>,
