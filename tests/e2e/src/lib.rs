@@ -15,6 +15,7 @@ pub mod faults;
 pub mod gateway_api;
 pub mod grpc_hub;
 pub mod grpc_support;
+pub mod hub_change_support;
 pub mod join_support;
 mod logs;
 pub mod manifests;

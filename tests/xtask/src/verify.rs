@@ -93,7 +93,7 @@ const TOGETHER: [&[&str]; 5] = [
 ];
 /// Stories that wait most of their time, for certificates that end, agents that look again, leases that somebody else holds,
 /// controllers that look every few seconds, or operators that roll out; the longest first.
-const WAITING: [&str; 9] = [
+const WAITING: [&str; 10] = [
     "troubleshoot",
     "policy_oci",
     "controller",
@@ -102,6 +102,7 @@ const WAITING: [&str; 9] = [
     "grpc",
     "policy_status",
     "fallback",
+    "hub_change",
     "certificates",
 ];
 /// The longest of the others, the one with most pods first, so that none is left alone in the end.

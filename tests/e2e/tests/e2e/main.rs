@@ -28,6 +28,7 @@ mod gate;
 mod grpc;
 mod hosted_hub;
 mod hub_addon;
+mod hub_change;
 mod hub_policy;
 mod image;
 mod images;
