@@ -468,4 +468,13 @@ mod tests {
         assert_eq!(refused.unwrap_err().kind(), clap::error::ErrorKind::ArgumentConflict);
         assert!(command.try_get_matches_from(["join", "-f", "fleet.yaml", "--dry-run"]).is_ok());
     }
+
+    #[test]
+    fn manifests_say_nothing_of_a_former_hub() {
+        for flag in ["--former-hub", "--former-hub-context", "--former-hub-kubeconfig"] {
+            let command = JoinArgs::augment_args(Command::new("join"));
+            let refused = command.try_get_matches_from(["join", "c1", "--render", flag, "hub"]).unwrap_err();
+            assert_eq!(refused.kind(), clap::error::ErrorKind::ArgumentConflict, "{flag}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ocm_core::fleet::{self, Fleet, Wrong};
+use ocm_core::shell::shell;
 use ocm_core::{Failure, Hint, Remedy, Role};
 
 use crate::files;
@@ -87,6 +88,12 @@ fn field(remedy: &Remedy) -> Option<String> {
         Remedy::AdoptNamespace => "if that namespace is meant for this cluster: adoptNamespace: true",
         Remedy::NameCluster => "say which cluster it is: context of the cluster",
         Remedy::NameItsHub => "name the hub that it belongs to: context of hub",
+        Remedy::ChangeHub(server) => {
+            let server = shell(server);
+            return Some(format!(
+                "take it from that hub to this one by itself: kubectl ocm join NAME --former-hub {server}"
+            ));
+        }
         _ => return None,
     };
     Some(text.to_owned())

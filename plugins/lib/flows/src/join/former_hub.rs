@@ -245,3 +245,61 @@ async fn write(managed: &Cluster, klusterlet: &str, patch: &serde_json::Value) -
     patched.map_err(|error| managed.explain(format_args!("annotate Klusterlet {klusterlet}"), error))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use ocm_core::Silent;
+    use serde_json::json;
+
+    use super::*;
+    use crate::accept::test_hub::hub;
+
+    /// What a cluster at `https://a` leaves, with access to this hub or without.
+    fn leaves(hub: Option<Cluster>, own: Result<&str, &str>) -> FormerHub {
+        let from = HubAddress { server: "https://a".to_owned(), ..HubAddress::default() };
+        let change = HubChange { stage: Stage::Arrived, from, cluster: None, noted: None };
+        FormerHub { change, hub, own: own.map(str::to_owned).map_err(str::to_owned) }
+    }
+
+    fn absent() -> serde_json::Value {
+        json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": "no"})
+    }
+
+    async fn tried(former: &FormerHub) -> (Option<Still>, Vec<Applied>) {
+        let mut applied = Vec::new();
+        let how = (DryRun::Server, Duration::from_secs(5));
+        let still = former.detach("c1", how, &Silent, &mut applied, &mut |_, _| {}).await.unwrap();
+        (still, applied)
+    }
+
+    #[tokio::test]
+    async fn the_managed_cluster_that_is_this_one_goes_by_its_uid_and_no_other() {
+        for (own, goes) in [(Ok("u1"), true), (Ok("u2"), false), (Err("nobody has said it"), false)] {
+            let (hub, asked) = hub(|asked| match asked.line.split_once(' ') {
+                Some(("GET", path)) if path.contains("/managedclusters/c1") => {
+                    (200, json!({"metadata": {"name": "c1", "uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"}}))
+                }
+                Some(("GET", path)) if ["/leases/", "/namespaces/c1?"].iter().any(|part| path.contains(part)) => {
+                    (404, absent())
+                }
+                Some(("GET", path)) if path.ends_with("/namespaces/c1") => (404, absent()),
+                Some(("GET", _)) => (200, json!({"metadata": {}, "items": []})),
+                Some(("POST", _)) => (201, json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}})),
+                _ => (200, json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})),
+            });
+            let (still, applied) = tried(&leaves(Some(hub), own)).await;
+            let asked = asked.lock().unwrap();
+            let deletions: Vec<_> = asked.iter().filter(|asked| asked.line.starts_with("DELETE")).collect();
+            let count = usize::from(goes);
+            assert_eq!((still.is_none(), deletions.len(), applied.len()), (goes, count, count), "{own:?}");
+            assert!(deletions.iter().all(|deletion| deletion.body.contains("\"u1\"")), "{deletions:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn without_access_to_it_everything_stays_there() {
+        let (still, applied) = tried(&leaves(None, Ok("u1"))).await;
+        assert_eq!(still, Some(Still::Stays("there is no access to it".to_owned())));
+        assert!(applied.is_empty());
+    }
+}
