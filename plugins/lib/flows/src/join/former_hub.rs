@@ -84,8 +84,12 @@ impl FormerHub {
         let name = &request.settings.name;
         let typed = Typed { server: server.as_deref(), is_reached: former.is_some() };
         let Some(mut change) = standing(&survey.found, name, &hub.address, typed, label)? else { return Ok(None) };
-        if change.stage != Stage::Arrived {
-            goes_as_it_is(request, survey, name, label)?;
+        match change.stage {
+            Stage::Begins | Stage::Turned => goes_as_it_is(request, survey, name, label)?,
+            Stage::Arrived => narrator.tell(Event::note(format!(
+                "{label} has come from the hub at {}, which it has still to leave",
+                change.from.server
+            ))),
         }
         let mut own = change.cluster.clone().ok_or_else(|| "its former hub was not asked before it went".to_owned());
         if let Some(former) = former {
