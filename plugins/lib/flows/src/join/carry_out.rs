@@ -16,7 +16,7 @@ use ocm_core::{Event, Failure, Narrator, Plan, Remedy, Silent};
 use ocm_kube::{Cluster, apply};
 
 use super::bootstrap::credential_of;
-use super::former_hub::LeftHub;
+use super::former_hub::{LeftHub, Still};
 use super::handover::{self, Handover};
 use super::hub_access::TrustedBy;
 use super::prepare::prepare;
@@ -79,7 +79,7 @@ async fn carried_out(
     each: &mut dyn FnMut(&Cluster, &Applied),
 ) -> Result<Joined, Failure> {
     let mut prepared = prepare(managed, request, narrator.clone()).await?;
-    let mut still = None;
+    let mut still = request.mode.changes().then_some(Still::NotYet);
     let mut applied = match request.mode {
         Mode::Render => Vec::new(),
         mode if !mode.changes() => {
