@@ -98,6 +98,9 @@ pub(super) fn a_cluster_is_taken_from_one_hub_to_another_and_back_by_commands_th
             assert!(said.stdout.contains(row), "no {row:?} in {said:?}");
         }
 
+        let said = run(&mut hubs.to(to, &[former.as_str(), "--singleton"]));
+        assert!(said.code == Some(3) && said.stderr.contains("another mode was typed, too"), "{said:?}");
+
         let (kills, said) = killed::at_every_step(|| hubs.to(to, &flags));
         println!("  to hub {to}: killed {kills} times");
         assert!(said.code == Some(0) && kills >= FEW, "killed {kills} times: {said:?}");

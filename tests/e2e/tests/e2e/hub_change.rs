@@ -57,7 +57,6 @@ fn a_cluster_goes_to_another_hub_and_comes_back_and_what_works_have_applied_stay
     };
     refused(&["--former-hub=https://192.0.2.1:6443"], 3, "not the one at https://192.0.2.1:6443");
     refused(&[&to_other], 2, "are one hub");
-    refused(&["--former-hub", one.server(), "--mode=default"], 3, "another mode was typed, too");
     with_a_stranger(other, || {
         let stranger = uid(other);
         refused(&[&to_one, "--accept"], 3, "another cluster waits at the hub at");
