@@ -12,7 +12,7 @@ use ocm_cli::findings::markdown;
 use ocm_cli::list::NONE;
 use ocm_cli::{Format, Table, Ui, document};
 use ocm_core::duration::human;
-use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_core::{Event, Failure, Narrator};
 use serde_json::{Value, json};
 
 use crate::args::{FailOn, Output};

@@ -90,7 +90,7 @@ pub(super) fn a_hub_behind_a_load_balancer_manages_itself_over_grpc_without_a_pe
     let troubles =
         || run(kubectl_ocm("troubleshoot", hub.kubeconfig()).args(["--all-clusters", KNOWN, "--output=json"])).stdout;
     let told = "the hub's gRPC server waits for its load balancer";
-    until_within(TIME, "it is told", &troubles, || troubles().contains(told));
+    until_within(TIME, "it is told", troubles, || troubles().contains(told));
 
     balance(&hub);
     // The operator makes the certificate for that address some time later, and the pods present it some time after that.
