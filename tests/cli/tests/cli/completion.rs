@@ -29,7 +29,7 @@ fn verbs_subcommands_flags_and_values_are_completed() {
     assert_eq!(one(&["help", "acc"]), ["accept"]);
     assert_eq!(one(&["get", "clusters", "--show-l"]), ["--show-labels"]);
     assert_eq!(one(&["get", "works", "--all"]), ["--all-namespaces"]);
-    assert_eq!(one(&["tls-check", "--contex"]), ["--context"]);
+    assert_eq!(one(&["tls-check", "--contex"]), ["--contexts", "--context"]);
     assert_eq!(one(&["get", "clusters", "-o", "j"]), ["json", "jsonpath="]);
     assert_eq!(one(&["get", "clusters", "-o", "t"]), ["table", "tree"]);
     assert_eq!(one(&["get", "csr", "-o", "t"]), ["table"]);
@@ -77,7 +77,7 @@ fn kubectl_asks_by_the_name_of_the_program() {
     assert_eq!(read(&cli.run_file(&whole, ["get", "clus"])).0, ["clusters", "clustersets"]);
     assert_eq!(read(&cli.run_file(&whole, ["upg"])).0, ["upgrade"]);
     let verb = link("kubectl_complete-ocm-tls_check");
-    assert_eq!(read(&cli.run_file(&verb, ["--contex"])).0, ["--context"]);
+    assert_eq!(read(&cli.run_file(&verb, ["--contex"])).0, ["--contexts", "--context"]);
 }
 
 #[test]
