@@ -95,7 +95,7 @@ Examples:
   # Without it again
   kubectl ocm join c1 --context c1 --hub-context hub --remove-fallback-hub https://hub2.example:6443
 
-  # From one hub to another: when it is available on the new one, it is taken away from the former one
+  # From one hub to another; what the former one has is deleted when it is available on the new one
   kubectl ocm join c1 --context c1 --hub-context hub2 --former-hub-context hub --accept --wait
 
   # The same without access to the former hub, whose address is named to be sure

@@ -49,7 +49,7 @@ Examples:
   kubectl get secret web -o jsonpath='{.data.tls\\.crt}' | base64 -d | kubectl ocm tls-check -
 
   # What a server inside of the cluster presents, and accepts
-  kubectl ocm tls-check service/open-cluster-management-hub/cluster-manager-work-webhook:9443 \
+  kubectl ocm tls-check service/open-cluster-management-hub/cluster-manager-work-webhook:9443 \\
     --context hub --profile intermediate
 
   # What a finding means
