@@ -122,7 +122,16 @@ impl InCluster {
                     return Ok(Some(format!("nothing answers within {} seconds", ANSWER.as_secs())));
                 }
                 Some("Running") => {}
-                _ => starts(cluster, namespace, &name, begun).await.map_err(|failure| self.hinted(failure))?,
+                _ => {
+                    if let Err(failure) = starts(cluster, namespace, &name, begun).await {
+                        // It may have come to its end since it was looked at.
+                        let pod = pod_of(cluster, namespace, &pods, &name).await?;
+                        match pod.and_then(|pod| pod.status?.phase).as_deref() {
+                            Some("Succeeded" | "Failed") => continue,
+                            _ => return Err(self.hinted(failure)),
+                        }
+                    }
+                }
             }
             tokio::time::sleep(PAUSE).await;
         }

@@ -2,7 +2,7 @@
 //! hubs of several ClusterManagers.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -98,7 +98,9 @@ fn choosing(behind: &Proxy, own: &'static [u16]) -> String {
         server.write_all(&hello)?;
         let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
         std::thread::spawn(move || std::io::copy(&mut from, &mut to));
-        std::io::copy(&mut server, &mut client).map(drop)
+        std::io::copy(&mut server, &mut client)?;
+        // The thread that reads from the client has a handle of its own, which would keep the connection open.
+        client.shutdown(Shutdown::Both)
     };
     let serve = Arc::new(serve);
     std::thread::spawn(move || {
