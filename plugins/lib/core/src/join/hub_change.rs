@@ -182,9 +182,11 @@ pub fn standing(
         ))
         .hint(Remedy::KeepName(known_as.to_owned())));
     }
-    let is_same = |noted: &&Intent| noted.from.is_at(&from.server);
-    let cluster = noted.as_ref().filter(is_same).and_then(|noted| noted.cluster.clone());
-    Ok(Some(HubChange { stage, from, cluster, noted }))
+    let same = noted.as_ref().filter(|noted| noted.from.is_at(&from.server));
+    // The kubeconfig that had the hub's UID beside it is another one by now.
+    let uid = from.uid.clone().or_else(|| same?.from.uid.clone());
+    let cluster = same.and_then(|noted| noted.cluster.clone());
+    Ok(Some(HubChange { stage, from: HubAddress { uid, ..from }, cluster, noted }))
 }
 
 /// What becomes of what the former hub has of a cluster.
@@ -316,7 +318,8 @@ mod tests {
             ] {
                 let change = to_b(&found(registers, holds, Some(&noted)), typed).unwrap().unwrap();
                 assert_eq!((change.stage, change.from.server.as_str()), (expected, A), "{registers} {holds:?}");
-                assert_eq!(change.cluster.as_deref(), Some("u1"), "what was found out is kept");
+                let known = (change.from.uid.as_deref(), change.cluster.as_deref());
+                assert_eq!(known, (Some("hub"), Some("u1")), "what was found out is kept");
                 assert_eq!(change.to_note(B), None, "it is written down");
             }
         }
