@@ -30,8 +30,11 @@ fn tell_former(ui: &Ui, name: &str, server: &str, still: Option<&Still>) {
             "{name} leaves the hub at {server} when it is available at the new one: run the same command once more then"
         ))),
         Some(Still::Stays(why)) => ui.tell(Event::warning(format!(
-            "what the hub at {server} has of {name} stays there: {why}; to take it away, when {name} has been available at the new \
-             hub for three minutes: kubectl ocm detach {name} --force --context HUB"
+            "what the hub at {server} has of {name} stays there: {why}; if it is this cluster's, take it away when {name} has been \
+             available at the new hub for three minutes: kubectl ocm detach {name} --force --context HUB"
+        ))),
+        Some(Still::Anothers) => ui.tell(Event::note(format!(
+            "{name} at the hub at {server} is another cluster, which has registered there since, and stays"
         ))),
     }
 }

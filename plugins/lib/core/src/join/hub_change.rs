@@ -198,6 +198,8 @@ pub enum AtFormerHub {
     Goes,
     /// It stays, for this reason.
     Stays(String),
+    /// Another cluster has registered under the name since, and stays.
+    Anothers,
 }
 
 /// Judges what the former hub has of a cluster. `there` is the UID of the managed cluster of its name, if there is one; `own` that
@@ -206,9 +208,7 @@ pub fn at_former_hub(is_empty: bool, there: Option<&str>, own: Result<&str, &str
     match (is_empty, there, own) {
         (true, ..) => AtFormerHub::Nothing,
         (_, _, Err(why)) => AtFormerHub::Stays(format!("whether it is this cluster's is not known: {why}")),
-        (_, Some(there), Ok(own)) if there != own => {
-            AtFormerHub::Stays("another one has registered under that name since".to_owned())
-        }
+        (_, Some(there), Ok(own)) if there != own => AtFormerHub::Anothers,
         (_, _, Ok(_)) => AtFormerHub::Goes,
     }
 }
@@ -380,7 +380,7 @@ mod tests {
         let stays = |judged: AtFormerHub| matches!(judged, AtFormerHub::Stays(_));
         assert_eq!(at_former_hub(false, Some("u1"), Ok("u1")), AtFormerHub::Goes);
         assert_eq!(at_former_hub(false, None, Ok("u1")), AtFormerHub::Goes, "what a run that was killed has left");
-        assert!(stays(at_former_hub(false, Some("u2"), Ok("u1"))));
+        assert_eq!(at_former_hub(false, Some("u2"), Ok("u1")), AtFormerHub::Anothers);
         for there in [Some("u1"), None] {
             assert!(stays(at_former_hub(false, there, Err("nobody has said it"))));
             assert_eq!(at_former_hub(true, there, Err("nobody has said it")), AtFormerHub::Nothing);

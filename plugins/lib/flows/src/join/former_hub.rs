@@ -46,6 +46,8 @@ pub enum Still {
     NotYet,
     /// It stays, for this reason.
     Stays(String),
+    /// What it has is another cluster's, which has registered under the name since.
+    Anothers,
 }
 
 /// The hub that a cluster leaves.
@@ -185,6 +187,7 @@ impl FormerHub {
         match at_former_hub(held.is_empty(), there, self.own.as_deref().map_err(String::as_str)) {
             AtFormerHub::Nothing => return Ok(None),
             AtFormerHub::Stays(why) => return Ok(Some(Still::Stays(why))),
+            AtFormerHub::Anothers => return Ok(Some(Still::Anothers)),
             AtFormerHub::Goes => {}
         }
         // Its agent has left: nobody cleans up there.
