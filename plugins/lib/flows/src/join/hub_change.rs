@@ -224,7 +224,10 @@ pub(super) async fn finish(
         has_come(managed, request, prepared, narrator).await?;
     }
     let still = former.detach(name, (request.mode.dry_run(), request.timeout), narrator, applied, each).await?;
-    former.forget(managed, &prepared.survey.names.klusterlet, narrator).await?;
+    // Who says nothing of the former hub may not know of it: another command can still have the cluster leave it.
+    if request.former.is_given() {
+        former.forget(managed, &prepared.survey.names.klusterlet, narrator).await?;
+    }
     Ok(still)
 }
 

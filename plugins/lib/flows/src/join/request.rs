@@ -84,3 +84,10 @@ pub struct FormerHubOptions {
     /// The hub, with the user's own rights: what it has of the cluster goes.
     pub hub: Option<Cluster>,
 }
+
+impl FormerHubOptions {
+    /// Whether any was typed.
+    pub(super) fn is_given(&self) -> bool {
+        self.server.is_some() || self.hub.is_some()
+    }
+}
