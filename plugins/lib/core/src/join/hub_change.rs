@@ -151,7 +151,8 @@ pub fn standing(
             "{label} is on its way from the hub at {} to the one at {to}; nothing was changed",
             from.server
         ))
-        .hint("bring that to its end first: the command that has begun it, once more"));
+        .hint("bring that to its end first: the command that has begun it, once more")
+        .hint(Remedy::UnjoinAlone(name.to_owned())));
     }
     let noted = noted.filter(|noted| is_here(&noted.to));
     let (stage, from) = match (identity.map(|at| (at, other(at))), bootstrap.map(|there| (there, other(there)))) {
