@@ -43,6 +43,15 @@ pub fn proxies(deployment: &Value) -> Vec<(String, String)> {
     variables.filter_map(pair).filter(|(name, _)| PROXIES.contains(&name.as_str())).collect()
 }
 
+/// Whether variables that name proxies may come from elsewhere than the pod itself.
+pub fn has_other_proxies(deployment: &Value) -> bool {
+    let Some(container) = container(deployment) else { return false };
+    let is_proxy = |variable: &Value| variable["name"].as_str().is_some_and(|name| PROXIES.contains(&name));
+    let mut variables = container["env"].as_array().into_iter().flatten();
+    container["envFrom"].as_array().is_some_and(|all| !all.is_empty())
+        || variables.any(|variable| variable.get("valueFrom").is_some() && is_proxy(variable))
+}
+
 fn container(deployment: &Value) -> Option<&Value> {
     deployment.pointer("/spec/template/spec/containers/0")
 }
@@ -111,8 +120,8 @@ pub fn job(deployment: &Value, image: Option<&str>) -> Option<Value> {
 pub const UNREACHED: i32 = 3;
 
 /// Opens a connection to a host and a port, the first two arguments; with a third one, the address behind a proxy, it asks that
-/// proxy for a way there.
-const CONNECT: &str = r#"exec 3<>"/dev/tcp/$1/$2" || exit 3
+/// proxy for a way there. It tries for some seconds: the network of a pod may be ready later than its containers.
+const CONNECT: &str = r#"until exec 3<>"/dev/tcp/$1/$2"; do [ "$SECONDS" -lt 5 ] || exit 3; sleep 1; done
 [ -n "$3" ] || exit 0
 printf 'CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n' "$3" "$3" >&3
 read -r answer <&3
@@ -182,7 +191,7 @@ mod tests {
         let command = |job: &Value| job["spec"]["template"]["spec"]["containers"][0]["command"].clone();
         let job = connecting(&deployment(), ("10.0.0.1", 6443), None).unwrap();
         assert_eq!(command(&job), json!(["bash", "-c", CONNECT, "look", "10.0.0.1", "6443", ""]));
-        assert!(!job.to_string().contains("canary") && !command(&job).to_string().contains("sleep"), "{job}");
+        assert!(!job.to_string().contains("canary") && !command(&job).to_string().contains("exec sleep"), "{job}");
         let behind = connecting(&deployment(), ("proxy", 3128), Some("10.0.0.1:6443")).unwrap();
         assert_eq!(command(&behind)[6], "10.0.0.1:6443");
         assert_eq!(behind["spec"]["template"]["spec"]["containers"][0]["securityContext"]["runAsNonRoot"], true);
@@ -192,5 +201,17 @@ mod tests {
     #[test]
     fn proxies_are_those_that_stand_in_the_pod_itself() {
         assert_eq!(proxies(&deployment()), [("HTTPS_PROXY".to_owned(), "http://p:3128".to_owned())]);
+        let with = |members: Value| {
+            let mut deployment = deployment();
+            let container = &mut deployment["spec"]["template"]["spec"]["containers"][0];
+            container["env"] = members["env"].clone();
+            container["envFrom"] = members["envFrom"].clone();
+            has_other_proxies(&deployment)
+        };
+        assert!(has_other_proxies(&deployment()), "NO_PROXY is from elsewhere");
+        assert!(with(json!({"envFrom": [{"secretRef": {"name": "s"}}]})));
+        assert!(!with(
+            json!({"env": [{"name": "POD", "valueFrom": {"fieldRef": {}}}, {"name": "NO_PROXY", "value": ".svc"}]})
+        ));
     }
 }

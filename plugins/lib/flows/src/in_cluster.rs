@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::batch::v1 as batch;
-use k8s_openapi::api::core::v1::PodStatus;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, PodStatus};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
@@ -28,8 +28,8 @@ const START: Duration = Duration::from_secs(30);
 /// Time between two looks at a pod that is being started.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a pod may take to open a connection.
-const ANSWER: Duration = Duration::from_secs(8);
+/// How long a pod may take to open a connection, and its kubelet to tell it.
+const ANSWER: Duration = Duration::from_secs(15);
 
 /// How long removing a Job may take.
 const REMOVAL: Duration = Duration::from_secs(5);
@@ -115,9 +115,10 @@ impl InCluster {
         loop {
             let pod = pod_of(cluster, namespace, &pods, &name).await?;
             let status = pod.and_then(|pod| pod.status).unwrap_or_default();
+            if let Some(end) = look_of(&status) {
+                return ended(end);
+            }
             match status.phase.as_deref() {
-                Some("Succeeded") => return Ok(None),
-                Some("Failed") => return ended(&status).map(Some),
                 Some("Running") if runs.get_or_insert_with(Instant::now).elapsed() > ANSWER => {
                     return Ok(Some(format!("nothing answers within {} seconds", ANSWER.as_secs())));
                 }
@@ -126,10 +127,8 @@ impl InCluster {
                     if let Err(failure) = starts(cluster, namespace, &name, begun).await {
                         // It may have come to its end since it was looked at.
                         let pod = pod_of(cluster, namespace, &pods, &name).await?;
-                        match pod.and_then(|pod| pod.status?.phase).as_deref() {
-                            Some("Succeeded" | "Failed") => continue,
-                            _ => return Err(self.hinted(failure)),
-                        }
+                        let status = pod.and_then(|pod| pod.status).unwrap_or_default();
+                        return look_of(&status).map_or(Err(failure), ended);
                     }
                 }
             }
@@ -207,19 +206,24 @@ async fn deployment(managed: &Cluster, agent: &AgentSide) -> Result<serde_json::
     Err(Failure::new(Reason::NotFound, format!("the agent has no Deployment in {}", agent.namespace)))
 }
 
-/// How the container of a pod has ended that has opened no connection, in its own words.
+/// What the end of a container says that was to open a connection: none, it has; or why it has not, in its own words.
 ///
 /// # Errors
 /// It has not come so far.
-fn ended(status: &PodStatus) -> Result<String, Failure> {
-    let mut containers = status.container_statuses.iter().flatten();
-    let end = containers.find_map(|container| container.state.as_ref()?.terminated.as_ref());
-    let words = end.and_then(|end| end.message.as_deref()).unwrap_or_default();
+fn ended(end: &ContainerStateTerminated) -> Result<Option<String>, Failure> {
+    let words = end.message.as_deref().unwrap_or_default();
     let last = words.lines().map(str::trim).rfind(|line| !line.is_empty()).map(redact);
-    match end.map(|end| end.exit_code) {
-        Some(UNREACHED) => Ok(last.unwrap_or_else(|| "its shell says nothing".to_owned())),
+    match end.exit_code {
+        0 => Ok(None),
+        UNREACHED => Ok(Some(last.unwrap_or_else(|| "its shell says nothing".to_owned()))),
         _ => Err(last.into_iter().fold(Failure::other("the pod ended before it had looked"), Failure::because)),
     }
+}
+
+/// How the container of a pod ended that was to look. Others may be in the pod, whose phase tells of all of them.
+fn look_of(status: &PodStatus) -> Option<&ContainerStateTerminated> {
+    let look = status.container_statuses.iter().flatten().find(|container| container.name == CONTAINER);
+    look?.state.as_ref()?.terminated.as_ref()
 }
 
 /// The pod of a Job; none: there is none yet.

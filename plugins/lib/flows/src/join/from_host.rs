@@ -2,7 +2,7 @@
 //! before anything else is changed, and is removed.
 
 use ocm_core::grpc::Address;
-use ocm_core::probe_job::{connecting, proxies};
+use ocm_core::probe_job::{connecting, has_other_proxies, proxies};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, missing};
@@ -82,6 +82,9 @@ async fn look(
 
 /// The Job whose pod goes the way that the operator goes: by the proxy that its environment names, if it names one.
 fn job(deployment: &Value, endpoint: &Endpoint) -> Result<Value, Failure> {
+    if has_other_proxies(deployment) {
+        return Err(Failure::other("by which proxy the operator goes does not stand in its Deployment"));
+    }
     let variables = proxies(deployment);
     let variable = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let job = match of_environment(variable, true, &endpoint.host, endpoint.port) {
@@ -151,6 +154,8 @@ mod tests {
             let why = dialled(proxy(url)).unwrap_err();
             assert!(why.contains("goes by a proxy") && !why.contains("canary"), "{why}");
         }
+        let why = dialled(json!([{"name": "HTTPS_PROXY", "valueFrom": {"configMapKeyRef": {}}}])).unwrap_err();
+        assert!(why.contains("does not stand in its Deployment"), "{why}");
         let mut around = proxy("http://proxy:3128");
         around.as_array_mut().unwrap().push(json!({"name": "NO_PROXY", "value": "10.0.0.1"}));
         assert_eq!(dialled(around).unwrap(), json!(["10.0.0.1", "6443", ""]));
