@@ -224,6 +224,11 @@ mod tests {
         assert!(!Given::of(&alias("10.0.0.1"), &has).is_change());
         assert!(!Given::of(&settings(), &has).is_change(), "it stays as the Klusterlet has it");
         assert_eq!(operator(&Given::of(&alias("10.0.0.2"), &has)), Some(json!([entry("10.0.0.2")])));
+        let beside = Given::of(&alias("10.0.0.9"), &has);
+        assert_eq!(operator(&beside), Some(json!([])), "names of others for the same address stay, and ours goes");
+        // An upgrade knows no Klusterlet.
+        let upgraded = Live { klusterlet: None, ..has.clone() };
+        assert_eq!(hosts(&operator_deployment(&settings(), &upgraded)), None);
         // Where the Klusterlet has it no more, ours goes.
         let spec = &mut has.klusterlet.as_mut().unwrap()["spec"];
         spec.as_object_mut().unwrap().remove("hubApiServerHostAlias");

@@ -280,13 +280,20 @@ fn know_hub(settings: &Settings, live: &Live, deployment: &mut Value) {
     let typed = settings.host_alias.as_ref().map(|alias| json!(alias));
     let laid = typed.or_else(|| of(settings.values.spec()));
     let alias = laid.or_else(|| of(&live.klusterlet.as_ref()?["spec"]));
+    // Who does not say which Klusterlet there is, as an upgrade, says nothing of its hub.
+    if alias.is_none() && live.klusterlet.is_none() {
+        return;
+    }
     let entry = |alias: Value| json!({"ip": alias["ip"], "hostnames": [alias["hostname"]]});
-    let wanted: Vec<Value> = alias.map(entry).into_iter().collect();
     let list = |operator: &Value| {
         operator.pointer("/spec/template/spec/hostAliases").and_then(Value::as_array).cloned().unwrap_or_default()
     };
     let there = live.operator.as_ref().map(list).unwrap_or_default();
     let ours = live.operator.as_ref().map(|operator| list(&reconcile::owned_by_us(operator))).unwrap_or_default();
+    // The names of an address are one value: those that others have given it would go.
+    let has = |list: &[Value], ip: &Value| list.iter().any(|one| one["ip"] == *ip);
+    let is_theirs = |one: &Value| has(&there, &one["ip"]) && !has(&ours, &one["ip"]);
+    let wanted: Vec<Value> = alias.map(entry).into_iter().filter(|one| !is_theirs(one)).collect();
     let is_so = wanted.iter().all(|one| there.contains(one)) && ours.iter().all(|one| wanted.contains(one));
     if let Some(pod) = deployment.pointer_mut("/spec/template/spec").filter(|_| !is_so) {
         pod["hostAliases"] = Value::Array(wanted);
