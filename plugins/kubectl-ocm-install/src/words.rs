@@ -114,7 +114,8 @@ pub(crate) fn options(error: OptionsError) -> Failure {
         OptionsError::WebhooksShareNodePort(port) => Failure::usage(format!(
             "with --expose-webhooks nodePort each webhook has a port of the nodes of its own, and both addresses name {port}"
         ))
-        .hint("leave the ports out, or name two"),
+        .hint("leave the ports out, or name two")
+        .hint("before v1.3.0 both have one port, so there it is --expose-webhooks loadBalancer"),
         OptionsError::HostedGrpc => {
             Failure::usage("a hosted hub cannot let clusters register over gRPC: the Service of its server leads to no pod")
                 .hint("leave grpc out of --registration-drivers and of the values, and the flags of its server")

@@ -25,15 +25,21 @@ pub(super) fn typed(options: &Options) -> Result<Option<(String, Option<u16>)>, 
 /// # Errors
 /// What is no address.
 pub(super) fn port(options: &Options, live: Option<&Value>) -> Result<Option<u16>, OptionsError> {
-    let annotations = live.and_then(|live| live.pointer("/metadata/annotations"));
-    let noted = annotations.and_then(|all| all[PORT_ANNOTATION].as_str()).and_then(|text| text.parse().ok());
+    let noted = live.and_then(noted_port);
     let on_nodes = options.expose_grpc == Some(GrpcExposure::NodePort);
+    // That of a Gateway is none of nodes.
+    let of_gateway = live.is_some_and(|live| Gateway::noted(live).is_some());
     Ok(match typed(options)? {
         Some((_, Some(port))) => Some(port),
-        _ if on_nodes => noted.or(Some(NODE_PORT)),
+        _ if on_nodes => noted.filter(|_| !of_gateway).or(Some(NODE_PORT)),
         Some((_, None)) => noted.map(|_| USUAL_PORT),
         None => noted,
     })
+}
+
+/// The port that a ClusterManager notes.
+pub(super) fn noted_port(manager: &Value) -> Option<u16> {
+    manager["metadata"]["annotations"][PORT_ANNOTATION].as_str()?.parse().ok()
 }
 
 /// The Gateway by which agents reach the server after an installation whose ClusterManager this is: as typed, else as noted
@@ -66,7 +72,7 @@ pub(super) fn noted(options: &Options, managers: (&Value, Option<&Value>)) -> Re
 }
 
 /// The host for which a ClusterManager has the certificate of the server made, where it names one.
-pub fn grpc_host(manager: &Value) -> Option<&str> {
+pub(super) fn grpc_host(manager: &Value) -> Option<&str> {
     endpoint(manager)?.pointer("/grpc/hostname/host").and_then(Value::as_str)
 }
 
@@ -306,7 +312,7 @@ mod tests {
         let node = options(Some("10.0.0.1"), Some(GrpcExposure::NodePort));
         let (manager, _, unneeded) = installed(&node, &live);
         assert_eq!(names(&unneeded), ["tlsroute.gateway.networking.k8s.io/cluster-manager-grpc-server"]);
-        assert_eq!(manager["metadata"]["annotations"][GATEWAY_ANNOTATION], "");
+        assert_eq!(manager["metadata"]["annotations"], json!({PORT_ANNOTATION: "30443", GATEWAY_ANNOTATION: ""}));
         let without = Options { registration_drivers: Some(vec![Driver::Csr]), ..Options::default() };
         assert_eq!(installed(&without, &live).2.len(), 2);
     }

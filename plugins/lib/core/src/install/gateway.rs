@@ -13,6 +13,7 @@ use ocm_api::Manifest;
 use ocm_api::names::namespaces;
 use serde_json::{Value, json};
 
+use super::expose;
 use crate::cluster_sets::selector;
 use crate::grpc::{self, Address, GATEWAY_ANNOTATION, PORT};
 
@@ -75,7 +76,7 @@ pub enum Unfit {
 }
 
 /// Where agents find the server behind a Gateway. `labels` are those of the namespace of the route, `typed` the host and the port
-/// that were typed, and `there` the host for which the server's certificate is made now.
+/// that were typed, and `there` the ClusterManager that is there, with the host for which the server's certificate is made now.
 ///
 /// # Errors
 /// Why they do not find it.
@@ -84,10 +85,14 @@ pub fn address(
     live: &Value,
     labels: &BTreeMap<String, String>,
     typed: Option<(String, Option<u16>)>,
-    there: Option<&str>,
+    there: Option<&Value>,
 ) -> Result<Address, Unfit> {
     let (host, port) = typed.unzip();
     let port = port.flatten();
+    let name = there.and_then(expose::grpc_host);
+    // What is noted for this Gateway and this name stays.
+    let same = there.filter(|there| host.is_none() && Gateway::noted(there).as_ref() == Some(wanted));
+    let noted = |host: &str| same.filter(|_| name == Some(host)).and_then(expose::noted_port);
     let listeners = live["spec"]["listeners"].as_array().into_iter().flatten();
     let named = listeners.filter(|one| wanted.listener.as_deref().is_none_or(|name| one["name"] == name));
     let mut passing: Vec<&Value> =
@@ -99,10 +104,11 @@ pub fn address(
         None => "none of its listeners has protocol TLS and tls.mode Passthrough".to_owned(),
     };
     for (count, listener) in passing.into_iter().enumerate() {
-        match host_of(listener, wanted, live, labels, host.as_deref(), there) {
+        match host_of(listener, wanted, live, labels, host.as_deref(), name) {
             Ok(Some(host)) => {
                 let own = listener["port"].as_u64().and_then(|port| u16::try_from(port).ok());
-                return Ok(Address { host, port: port.or(own).unwrap_or(grpc::USUAL_PORT) });
+                let port = port.or_else(|| noted(&host)).or(own).unwrap_or(grpc::USUAL_PORT);
+                return Ok(Address { host, port });
             }
             Ok(None) => return Err(Unfit::NoHost),
             Err(why) if count == 0 => trouble = why,
@@ -226,6 +232,7 @@ pub fn lacks(route: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grpc::PORT_ANNOTATION;
 
     fn gateway(text: &str) -> Gateway {
         Gateway::parse(text).unwrap()
@@ -252,7 +259,29 @@ mod tests {
     ) -> Result<String, Unfit> {
         let labels = BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), namespaces::HUB.to_owned())]);
         let typed = typed.map(|(host, port)| (host.to_owned(), port));
-        address(&gateway(name), live, &labels, typed, there).map(|address| address.to_string())
+        let there = there.map(|host| manager(host, json!({})));
+        address(&gateway(name), live, &labels, typed, there.as_ref()).map(|address| address.to_string())
+    }
+
+    fn manager(host: &str, annotations: Value) -> Value {
+        let grpc = json!({"type": "hostname", "hostname": {"host": host}});
+        let exposures = json!([{"protocol": "grpc", "grpc": grpc}]);
+        json!({"metadata": {"annotations": annotations},
+            "spec": {"serverConfiguration": {"endpointsExposure": exposures}}})
+    }
+
+    #[test]
+    fn a_port_that_was_typed_once_stays_beside_its_gateway_and_its_name() {
+        let live = of(vec![listener(json!({}))], json!([]));
+        let noted = |port: &str| json!({PORT_ANNOTATION: port, GATEWAY_ANNOTATION: "i/g"});
+        let there = manager("hub.example", noted("443"));
+        let at = |name: &str, typed: Option<&str>| {
+            let typed = typed.map(|host| (host.to_owned(), None));
+            address(&gateway(name), &live, &BTreeMap::new(), typed, Some(&there)).map(|address| address.to_string())
+        };
+        assert_eq!(at("i/g", None).unwrap(), "hub.example:443");
+        assert_eq!(at("i/other", None).unwrap(), "hub.example:8443");
+        assert_eq!(at("i/g", Some("other.example")).unwrap(), "other.example:8443");
     }
 
     fn refused(live: &Value, name: &str, typed: Option<(&str, Option<u16>)>) -> String {

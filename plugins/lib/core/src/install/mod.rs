@@ -23,7 +23,6 @@ pub(crate) mod rbac;
 mod releases;
 
 pub use error::{DriverSetting, OptionsError};
-pub use expose::grpc_host;
 pub use hosting::HubMode;
 pub use live::Live;
 pub use options::{Driver, GrpcEndpoint, GrpcExposure, Options};

@@ -181,6 +181,7 @@ async fn prepare<'a>(
         }
     }
     let mut installation = install::plan(&options, &live)?;
+    gateway::refuse_foreign(cluster, &installation.plan).await?;
     if options.hosting.expose.is_some() {
         node_ports::check(cluster, &installation.plan, narrator).await?;
     }

@@ -7,8 +7,8 @@ use ocm_api::Manifest;
 use ocm_api::names::namespaces;
 use ocm_core::grpc::Address;
 use ocm_core::install::gateway::{self as rules, Gateway, Unfit};
-use ocm_core::install::{GrpcExposure, Live, Options, OptionsError, grpc_host};
-use ocm_core::{Event, Failure, Narrator, Plan, Reason};
+use ocm_core::install::{GrpcEndpoint, GrpcExposure, Live, Options, OptionsError};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, reconcile};
 use ocm_kube::{Cluster, apply};
 
 use super::error::InstallError;
@@ -29,6 +29,11 @@ pub(super) async fn find(
     // What is wrong with what was typed, the plan says.
     let typed = options.grpc_server.as_deref().map(Address::parse);
     let (Some(wanted), None | Some(Some(_))) = (wanted, &typed) else { return Ok(()) };
+    // Another name has to lead there, too.
+    let is_named = options.grpc_server.is_some() && options.grpc_endpoint != Some(GrpcEndpoint::LoadBalancer);
+    if is_named && options.grpc_gateway.is_none() && options.expose_grpc.is_none() {
+        options.expose_grpc = Some(GrpcExposure::Gateway);
+    }
     if options.expose_grpc != Some(GrpcExposure::Gateway) {
         // Who may not look has no use for it.
         options.route_version = served(hub).await.ok().flatten().map(|(_, version)| version);
@@ -56,7 +61,7 @@ pub(super) async fn find(
     let mut labels = own.and_then(|own| own.metadata.labels).unwrap_or_default();
     // The API server gives it this one when it is made.
     labels.insert("kubernetes.io/metadata.name".to_owned(), namespaces::HUB.to_owned());
-    match rules::address(&wanted, &found.data, &labels, typed.flatten(), manager.and_then(grpc_host)) {
+    match rules::address(&wanted, &found.data, &labels, typed.flatten(), manager) {
         Ok(address) => {
             let at = match rules::addresses(&found.data)[..] {
                 [] => "which has no address yet".to_owned(),
@@ -110,6 +115,28 @@ async fn served(hub: &Cluster) -> Result<Option<(ApiResource, String)>, Failure>
         }
     }
     Ok(gateway.zip(route))
+}
+
+/// Refuses the route of a plan where one of its name is somebody else's.
+///
+/// # Errors
+/// The refusal; the failure of the request.
+pub(super) async fn refuse_foreign(hub: &Cluster, plan: &Plan) -> Result<(), Failure> {
+    let Some(route) = plan.objects().find(|one| is_route(one)) else { return Ok(()) };
+    match apply::read(hub, route).await {
+        Ok(Some(live)) if reconcile::owned_by_us(&live).is_null() => {
+            let (space, name) = (route.namespace().unwrap_or_default(), route.name());
+            Err(Failure::refused(format!(
+                "{} has a TLSRoute {space}/{name} that is somebody else's; nothing was changed",
+                hub.label()
+            ))
+            .hint(format!("make way for ours: kubectl delete tlsroute -n {space} {name}"))
+            .hint("or keep it, and name the server alone, without a Gateway"))
+        }
+        // Who may not look may not make it either, and is told so with all else.
+        Err(failure) if failure.reason != Reason::Forbidden => Err(failure),
+        _ => Ok(()),
+    }
 }
 
 /// Why the Gateway does not lead along the route of a plan yet; none: it does, or the plan has none.

@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Node, Service};
+use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::{Api, Resource};
 use ocm_api::Manifest;
 use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::Cluster;
@@ -26,7 +26,8 @@ pub(super) async fn check(hosting: &Cluster, plan: &Plan, narrator: &dyn Narrato
     if wanted.is_empty() {
         return Ok(());
     }
-    let (services, nodes) = futures::join!(all::<Service>(hosting), all::<Node>(hosting));
+    let (services, nodes) =
+        futures::join!(all(hosting, ApiResource::erase::<Service>(&())), all(hosting, ApiResource::erase::<Node>(&())));
     for service in services?.unwrap_or_default() {
         let of = |text: Option<&String>| text.cloned().unwrap_or_default();
         let (space, name) = (of(service.metadata.namespace.as_ref()), of(service.metadata.name.as_ref()));
@@ -59,8 +60,8 @@ pub(super) async fn check(hosting: &Cluster, plan: &Plan, narrator: &dyn Narrato
 }
 
 /// All objects of a kind; none where they may not be listed.
-async fn all<K: Resource<DynamicType = ()>>(cluster: &Cluster) -> Result<Option<Vec<DynamicObject>>, Failure> {
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &ApiResource::erase::<K>(&()));
+async fn all(cluster: &Cluster, kind: ApiResource) -> Result<Option<Vec<DynamicObject>>, Failure> {
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &kind);
     match pages(cluster, &api, ListParams::default(), || PAGE, "look at ports and addresses of nodes", Some).await {
         Err(failure) if failure.reason == Reason::Forbidden => Ok(None),
         found => found.map(Some),
