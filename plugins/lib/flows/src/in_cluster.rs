@@ -111,7 +111,7 @@ impl InCluster {
     ) -> Result<Option<String>, Failure> {
         let name = self.create(cluster, namespace, job).await?;
         let pods = workload::pods(cluster, namespace);
-        let (begun, mut runs) = (Instant::now(), None);
+        let (begun, mut runs): (Instant, Option<Instant>) = (Instant::now(), None);
         loop {
             let pod = pod_of(cluster, namespace, &pods, &name).await?;
             let status = pod.and_then(|pod| pod.status).unwrap_or_default();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::gateway::{self, Gateway};
 use super::{Driver, GrpcExposure, Options, OptionsError};
-use crate::grpc::{self, Address, NODE_PORT, PORT, PORT_ANNOTATION, USUAL_PORT};
+use crate::grpc::{self, Address, NODE_PORT, PORT, USUAL_PORT};
 
 /// Host and port that were typed for the gRPC server.
 ///
@@ -25,7 +25,7 @@ pub(super) fn typed(options: &Options) -> Result<Option<(String, Option<u16>)>, 
 /// # Errors
 /// What is no address.
 pub(super) fn port(options: &Options, live: Option<&Value>) -> Result<Option<u16>, OptionsError> {
-    let noted = live.and_then(noted_port);
+    let noted = live.and_then(gateway::noted_port);
     let on_nodes = options.expose_grpc == Some(GrpcExposure::NodePort);
     // That of a Gateway is none of nodes.
     let of_gateway = live.is_some_and(|live| Gateway::noted(live).is_some());
@@ -35,11 +35,6 @@ pub(super) fn port(options: &Options, live: Option<&Value>) -> Result<Option<u16
         Some((_, None)) => noted.map(|_| USUAL_PORT),
         None => noted,
     })
-}
-
-/// The port that a ClusterManager notes.
-pub(super) fn noted_port(manager: &Value) -> Option<u16> {
-    manager["metadata"]["annotations"][PORT_ANNOTATION].as_str()?.parse().ok()
 }
 
 /// The Gateway by which agents reach the server after an installation whose ClusterManager this is: as typed, else as noted
@@ -71,11 +66,6 @@ pub(super) fn noted(options: &Options, managers: (&Value, Option<&Value>)) -> Re
     Ok(gateway.or(was_noted.then(String::new)))
 }
 
-/// The host for which a ClusterManager has the certificate of the server made, where it names one.
-pub(super) fn grpc_host(manager: &Value) -> Option<&str> {
-    endpoint(manager)?.pointer("/grpc/hostname/host").and_then(Value::as_str)
-}
-
 /// The hub's namespace, which the operator would make later, and in it the Service, or the route of a Gateway. Both go when the
 /// operator removes the hub. None where nothing was typed, or the operator's own Service has a load balancer.
 pub(super) fn objects(
@@ -103,7 +93,7 @@ pub(super) fn objects(
         GrpcExposure::LoadBalancer => "LoadBalancer",
         GrpcExposure::Gateway => {
             let gateway = Gateway::noted(manager)?;
-            let name = grpc_host(manager).or_else(|| grpc_host(live?))?;
+            let name = gateway::grpc_host(manager).or_else(|| gateway::grpc_host(live?))?;
             return Some([space, gateway::route(hub, Some(&gateway), name, options.route_version.as_deref())?]);
         }
     };
@@ -135,12 +125,6 @@ fn is_on(manager: &Value) -> bool {
     drivers.into_iter().flatten().any(|entry| entry["authType"] == Driver::Grpc.word())
 }
 
-/// How a ClusterManager exposes the server, where it says so.
-fn endpoint(manager: &Value) -> Option<&Value> {
-    let exposures = manager.pointer("/spec/serverConfiguration/endpointsExposure")?.as_array()?;
-    exposures.iter().find(|one| one["protocol"] == "grpc")
-}
-
 /// Whether a ClusterManager has the operator make a Service with a load balancer. What it does not say is as on the live one.
 fn is_balanced(manager: &Value, live: Option<&Value>) -> bool {
     let exposures = |manager: &Value| manager.pointer("/spec/serverConfiguration/endpointsExposure").cloned();
@@ -152,7 +136,7 @@ fn is_balanced(manager: &Value, live: Option<&Value>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grpc::GATEWAY_ANNOTATION;
+    use crate::grpc::{GATEWAY_ANNOTATION, PORT_ANNOTATION};
     use crate::install::{DriverSetting, GrpcEndpoint, Live, plan};
 
     fn options(server: Option<&str>, expose: Option<GrpcExposure>) -> Options {

@@ -13,9 +13,8 @@ use ocm_api::Manifest;
 use ocm_api::names::namespaces;
 use serde_json::{Value, json};
 
-use super::expose;
 use crate::cluster_sets::selector;
-use crate::grpc::{self, Address, GATEWAY_ANNOTATION, PORT};
+use crate::grpc::{self, Address, GATEWAY_ANNOTATION, PORT, PORT_ANNOTATION};
 
 /// API group of Gateways and of their routes.
 pub const GROUP: &str = "gateway.networking.k8s.io";
@@ -89,10 +88,10 @@ pub fn address(
 ) -> Result<Address, Unfit> {
     let (host, port) = typed.unzip();
     let port = port.flatten();
-    let name = there.and_then(expose::grpc_host);
+    let name = there.and_then(grpc_host);
     // What is noted for this Gateway and this name stays.
     let same = there.filter(|there| host.is_none() && Gateway::noted(there).as_ref() == Some(wanted));
-    let noted = |host: &str| same.filter(|_| name == Some(host)).and_then(expose::noted_port);
+    let noted = |host: &str| same.filter(|_| name == Some(host)).and_then(noted_port);
     let listeners = live["spec"]["listeners"].as_array().into_iter().flatten();
     let named = listeners.filter(|one| wanted.listener.as_deref().is_none_or(|name| one["name"] == name));
     let mut passing: Vec<&Value> =
@@ -179,6 +178,18 @@ pub(super) fn is_ip(host: &str) -> bool {
     host.parse::<IpAddr>().is_ok()
 }
 
+/// The port that a ClusterManager notes.
+pub(super) fn noted_port(manager: &Value) -> Option<u16> {
+    manager["metadata"]["annotations"][PORT_ANNOTATION].as_str()?.parse().ok()
+}
+
+/// The host for which a ClusterManager has the certificate of the server made, where it names one.
+pub(super) fn grpc_host(manager: &Value) -> Option<&str> {
+    let exposures = manager.pointer("/spec/serverConfiguration/endpointsExposure")?.as_array()?;
+    let endpoint = exposures.iter().find(|one| one["protocol"] == "grpc")?;
+    endpoint.pointer("/grpc/hostname/host").and_then(Value::as_str)
+}
+
 /// The addresses of a Gateway.
 pub fn addresses(live: &Value) -> Vec<&str> {
     let all = live["status"]["addresses"].as_array().into_iter().flatten();
@@ -232,7 +243,6 @@ pub fn lacks(route: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grpc::PORT_ANNOTATION;
 
     fn gateway(text: &str) -> Gateway {
         Gateway::parse(text).unwrap()
