@@ -14,7 +14,7 @@ pub fn beside(own: &Inventory, hub: &Inventory) -> Inventory {
     let of_relations = own.relations.iter().filter_map(|relation| relation.cluster.as_deref());
     let names: BTreeSet<&str> =
         own.copies.iter().filter_map(|copy| copy.cluster.as_deref()).chain(of_relations).collect();
-    // The signer of one hub is not compared with the bundle of another.
+    // The signer of one hub is not compared with the bundle of another, and its settings are not for the servers of another.
     let is_hub = own.has_hub();
     let is_known = |copy: &&Copy| match copy.what {
         Copied::Signer => !is_hub,
@@ -23,7 +23,7 @@ pub fn beside(own: &Inventory, hub: &Inventory) -> Inventory {
     };
     let mut whole = own.clone();
     whole.copies.extend(hub.copies.iter().filter(is_known).cloned());
-    whole.settings.extend(hub.settings.iter().cloned());
+    whole.settings.extend(hub.settings.iter().filter(|_| !is_hub).cloned());
     whole.clients = whole.clients.or_else(|| hub.clients.clone());
     whole
 }

@@ -682,6 +682,7 @@ fn a_cluster_beside_a_hub_is_judged_with_what_the_hub_knows_of_it_and_nothing_is
     let second = Inventory { copies: vec![copy(Signer, &[&other]), copy(Bundle, &[&other])], ..inventory() };
     let whole = beside(&second, &hub);
     assert_eq!(numbers(&judge_beside(&whole, &second, &of_hub, Profile::Kubernetes, None, &[])), [0_u16; 0]);
+    assert_eq!(whole.settings, []);
 }
 
 #[test]
