@@ -1,6 +1,6 @@
 //! The cipher suites of TLS 1.2 and older, as IANA numbers and names them.
 
-/// Number and name of every cipher suite that servers without keys agreed beforehand are known to have, the strongest first. Those
+/// Number and name of every cipher suite that servers without keys agreed beforehand are known to have, the common ones first. Those
 /// of certificates with DSA, of Kerberos and of passwords are left out: no server of a cluster has them.
 pub const SUITES: &[(u16, &str)] = &[
     (0xc02b, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),

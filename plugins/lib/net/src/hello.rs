@@ -143,8 +143,8 @@ fn numbers(list: &[u16]) -> Vec<u8> {
 
 /// A ClientHello (RFC 5246 section 7.4.1.2) in a record of its own, which offers these cipher suites.
 fn client_hello(name: &ServerName<'_>, version: Version, suites: &[u16]) -> Vec<u8> {
-    // x25519, P-256 and P-384; points that are not compressed.
-    let mut extensions = [&[0, 10, 0, 8, 0, 6, 0, 29, 0, 23, 0, 24][..], &[0, 11, 0, 2, 1, 0]].concat();
+    // x25519, P-256, P-384 and P-521; points that are not compressed.
+    let mut extensions = [&[0, 10, 0, 10, 0, 8, 0, 29, 0, 23, 0, 24, 0, 25][..], &[0, 11, 0, 2, 1, 0]].concat();
     if version == Version::Tls12 {
         // Some servers answer nobody who does not tell of these (RFC 5246 section 7.4.1.4.1, RFC 7627, RFC 5746).
         let signatures = with_length(&numbers(&SIGNATURES), 2);
@@ -268,5 +268,6 @@ mod tests {
         let limit = Duration::from_millis(50);
         let answer = accepts(&endpoint, &Way::Direct, Version::Tls11, &[], limit).await;
         assert!(matches!(answer, Err(ConnectError::Unanswered(_))), "{answer:?}");
+        assert_eq!(suites(&endpoint, &Way::Direct, &[], limit).await, [""; 0]);
     }
 }
