@@ -52,17 +52,18 @@ impl fmt::Display for Inside {
     }
 }
 
-/// A pod to whose ports an API server passes connections on.
+/// A port of a pod, to which an API server passes connections on.
 struct Forward {
     cluster: Cluster,
     namespace: String,
     pod: String,
+    port: u16,
 }
 
 impl Dial for Forward {
-    fn dial<'a>(&'a self, _host: &'a str, port: u16) -> Opening<'a> {
+    fn dial<'a>(&'a self, _host: &'a str, _port: u16) -> Opening<'a> {
         Box::pin(async move {
-            let opened = forward::to_pod(&self.cluster, &self.namespace, &self.pod, port).await;
+            let opened = forward::to_pod(&self.cluster, &self.namespace, &self.pod, self.port).await;
             opened.map_err(|failure| ConnectError::Failed(failure.to_string()))
         })
     }
@@ -74,7 +75,7 @@ impl Dial for Forward {
 /// When there is no such Service or port, or no pod behind it is ready.
 pub async fn inside(cluster: &Cluster, server: &Inside, authorities: Option<&[Vec<u8>]>) -> Result<Inventory, Failure> {
     let Inside { by, namespace, name, port } = server;
-    let (pod, port) = match by {
+    let (pod, of_pod) = match by {
         By::Pod => (name.clone(), *port),
         By::Service => behind(cluster, server).await?,
     };
@@ -82,9 +83,9 @@ pub async fn inside(cluster: &Cluster, server: &Inside, authorities: Option<&[Ve
         By::Pod => format!("{name}.{namespace}.pod"),
         By::Service => format!("{name}.{namespace}.svc"),
     };
-    let endpoint = Endpoint::of(&host, port)
+    let endpoint = Endpoint::of(&host, *port)
         .map_err(|_| Failure::usage(format!("{server} has a name that no {} can have", by.word())))?;
-    let place = Forward { cluster: cluster.clone(), namespace: namespace.clone(), pod };
+    let place = Forward { cluster: cluster.clone(), namespace: namespace.clone(), pod, port: of_pod };
     let way = Way::From(Vantage::elsewhere(place), None);
     let dialled = Dialled { endpoint: &endpoint, name: host, way: &way, authorities, insecure: false };
     let mut inventory = empty();
