@@ -505,9 +505,10 @@ pub(super) const CHECKS: &[Check] = &[
                     has no better one agrees on it: without a key exchange of its own (`TLS_RSA_WITH_…`) everything that was \
                     recorded can be read by whoever gets the server's key one day; RC4, DES, 3DES, `NULL` and `EXPORT` are broken. \
                     The suites of TLS 1.3 are the same in every profile, and are not looked at.",
-            happens: "The server has no setting for it, or was not restarted since the profile was changed; a load balancer or a \
-                      proxy serves old clients, too; `--profile intermediate` is stricter than what servers written in Go have by \
-                      default; with `--profile ocm` servers are asked, too, that are none of Open Cluster Management.",
+            happens: "The server has no setting for it, or was not restarted since the profile was changed; it was built with Go \
+                      before 1.23, which has more by default; a load balancer or a proxy serves old clients, too; \
+                      `--profile intermediate` is stricter than what servers written in Go have by default; with \
+                      `--profile ocm` servers are asked, too, that are none of Open Cluster Management.",
             mend: "Set the cipher suites of the server: `cipherSuites` in the ConfigMap `ocm-tls-profile` of the operator's \
                    namespace for those of Open Cluster Management, `--tls-cipher-suites` for API servers, the policy of a load \
                    balancer. Then restart it.",

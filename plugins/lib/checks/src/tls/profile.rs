@@ -13,8 +13,8 @@ pub enum Profile {
     Intermediate,
     /// TLS 1.0 and newer, with what old clients have.
     Old,
-    /// What servers of Kubernetes have by default (`CipherSuites` of Go's `crypto/tls`): TLS 1.2 and newer, with the cipher suites
-    /// of `intermediate` and those that exchange a new key each time and encrypt by AES in CBC mode with SHA-1.
+    /// What servers of Kubernetes have by default (`CipherSuites` of `crypto/tls` since Go 1.23): TLS 1.2 and newer, with the
+    /// cipher suites of `intermediate` and those that exchange a new key each time and encrypt by AES in CBC mode with SHA-1.
     #[default]
     Kubernetes,
     /// What the hub's ConfigMap `ocm-tls-profile` says, of every server; what it does not say is as in `kubernetes`, which is what
