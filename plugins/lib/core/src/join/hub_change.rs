@@ -214,6 +214,22 @@ pub fn at_former_hub(is_empty: bool, there: Option<&str>, own: Result<&str, &str
     }
 }
 
+/// Refuses what is noted of the managed cluster at the former hub where that hub, asked while the agent holds its certificate, says
+/// that another one is this cluster's. Both are UIDs.
+///
+/// # Errors
+/// That refusal.
+pub fn must_agree(noted: Option<&str>, said: &str, label: &str) -> Result<(), Failure> {
+    match noted {
+        Some(noted) if noted != said => Err(Failure::refused(format!(
+            "annotation {FORMER_CLUSTER} of the Klusterlet of {label} names the managed cluster with UID {noted}, and the hub says \
+             that the one with UID {said} is its own; nothing was changed"
+        ))
+        .hint("if the hub is right, take that annotation away, and run this again")),
+        _ => Ok(()),
+    }
+}
+
 /// Whether agents keep that for ever, and mark none of their records. Upstream: `EvictionGracePeriodBound`.
 pub fn is_for_ever(grace: &str) -> bool {
     duration::parse(grace).is_ok_and(|time| time.as_secs() >= 100 * 365 * 24 * 3600)
@@ -386,6 +402,19 @@ mod tests {
             assert!(stays(at_former_hub(false, there, Err("nobody has said it"))));
             assert_eq!(at_former_hub(true, there, Err("nobody has said it")), AtFormerHub::Nothing);
         }
+    }
+
+    #[test]
+    fn what_is_noted_is_believed_only_as_far_as_the_former_hub_says_the_same() {
+        assert_eq!(must_agree(None, "u1", "it"), Ok(()));
+        assert_eq!(must_agree(Some("u1"), "u1", "it"), Ok(()));
+        let refused = must_agree(Some("u2"), "u1", "it").unwrap_err();
+        assert_eq!(refused.reason, Reason::Refused);
+        assert!(refused.message.contains("UID u2, and the hub says that the one with UID u1"), "{refused}");
+        // What it does not say any more is noted no longer.
+        let change = to_b(&found(B, Some(A), Some(&intent(A, B))), REACHED).unwrap().unwrap();
+        let noted = HubChange { cluster: None, ..change }.to_note(B).unwrap();
+        assert_eq!(noted.patch()["metadata"]["annotations"][FORMER_CLUSTER], Value::Null);
     }
 
     #[test]

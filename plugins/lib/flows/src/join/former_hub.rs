@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_core::join::driver_of;
-use ocm_core::join::hub_change::{AtFormerHub, HubChange, Intent, Stage, Typed, at_former_hub, standing};
+use ocm_core::join::hub_change::{AtFormerHub, HubChange, Intent, Stage, Typed, at_former_hub, must_agree, standing};
 use ocm_core::join::membership::moves_from;
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::leave::hub::Agent;
@@ -29,6 +29,7 @@ use super::session::{Access, HubSession};
 use super::survey::Survey;
 use crate::hub::uid;
 use crate::leave::{self, Held, Leaving, is_hub_at};
+use crate::observe::managed as observe;
 
 /// A hub that a cluster leaves, and what has become of the cluster there, or would.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,8 +106,16 @@ impl FormerHub {
                 .hint(Remedy::NameFormerHub));
             }
             change.from.uid = uid(former).await.or(change.from.uid);
-            if own.is_err() {
-                own = whose(managed, former, &change.from, survey, name).await?;
+            // Whoever can write to the Klusterlet can note any UID on it.
+            let holds = change.stage != Stage::Arrived && survey.found.identity.is_some();
+            if own.is_err() || holds {
+                let said = whose(managed, former, &change.from, survey, name).await?;
+                if let Ok(said) = &said {
+                    must_agree(change.cluster.as_deref(), said, label)?;
+                }
+                if said.is_ok() || own.is_err() || !has_another(managed, survey, &change.from).await? {
+                    own = said;
+                }
             }
             change.cluster = own.clone().ok();
         }
@@ -242,6 +251,12 @@ async fn whose(
         Handover::ByItself(uid) => Ok(uid),
         Handover::ByPerson(why) => Err(why),
     })
+}
+
+/// Whether the agent has got the certificate of another hub meanwhile: then its former hub says nothing of that.
+async fn has_another(managed: &Cluster, survey: &Survey, former: &HubAddress) -> Result<bool, Failure> {
+    let facts = observe::identity(managed, &survey.names.namespace).await?;
+    Ok(facts.hub.is_some_and(|hub| !hub.is_at(&former.server)))
 }
 
 /// Changes the annotations of a Klusterlet.
