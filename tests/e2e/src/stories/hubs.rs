@@ -89,6 +89,10 @@ pub(super) fn a_cluster_is_taken_from_one_hub_to_another_and_back_by_commands_th
         bring(&hubs.hubs[from], support::NAME, &own);
         let flags = [former.as_str(), "--accept", "--wait"];
         let tried = [former.as_str(), "--accept", "--dry-run=server"];
+        // Without a wait nothing would go yet.
+        let said = hubs.changes_nothing(hubs.to(to, &tried), 0, &["when it is available at the new one"]);
+        assert!(!said.stdout.contains("deleted"), "{said:?}");
+        let tried = [former.as_str(), "--accept", "--wait", "--dry-run=server"];
         let said = hubs.changes_nothing(hubs.to(to, &tried), 0, &["would go from the hub at", "stays for 5m"]);
         for row in [
             "secret/bootstrap-hub-kubeconfig configured (server dry run)\n",

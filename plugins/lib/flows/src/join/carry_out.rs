@@ -94,9 +94,9 @@ async fn carried_out(
                 each(managed, &gone);
                 applied.push(gone);
             }
-            if let (Some(former), Mode::Apply(_)) = (&prepared.former, mode) {
-                let (name, how) = (&request.settings.name, (mode.dry_run(), request.timeout));
-                still = former.detach(name, how, narrator, &mut applied, each).await?;
+            if let Mode::Apply(_) = mode {
+                let phase = (request.wait == Some(Goal::Available)).then_some(Phase::Available);
+                still = hub_change::finish(managed, request, &prepared, phase, narrator, &mut applied, each).await?;
             }
             applied
         }

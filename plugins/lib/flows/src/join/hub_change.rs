@@ -25,7 +25,7 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::wait::{Check, until};
 
 use super::bootstrap::{NOT_MADE, credential_of, unknown_ca};
-use super::former_hub::Still;
+use super::former_hub::{FormerHub, Still};
 use super::known::Known;
 use super::preflight::{self, Checked, Registrant, taken};
 use super::prepared::Prepared;
@@ -196,8 +196,8 @@ async fn is_free(hub: &HubSession, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// Has a cluster leave its former hub, as soon as it is available at this one, and says why something of it stays there, if it
-/// does. `phase` is how far it was followed.
+/// Has a cluster leave its former hub, as soon as it is available at this one, or only tries to, and says why something of it stays
+/// there, if it does. `phase` is how far it was followed, or would be.
 ///
 /// # Errors
 /// The failure of a request; [`ocm_core::Reason::TimedOut`] where its agent does not leave the former hub, or that hub does not let
@@ -213,22 +213,39 @@ pub(super) async fn finish(
 ) -> Result<Option<Still>, Failure> {
     let Some(former) = &prepared.former else { return Ok(None) };
     let name = &request.settings.name;
+    let changes = request.mode.changes();
     let phase = match phase {
-        Some(phase) => Some(phase),
-        None => prepared.hub.cluster(name).await?.map(|cluster| standing(&cluster).phase),
+        None if changes || !former.is_left() => {
+            prepared.hub.cluster(name).await?.map(|cluster| standing(&cluster).phase)
+        }
+        phase => phase,
     };
-    if phase != Some(Phase::Available) {
+    if phase != Some(Phase::Available) || (changes && !holds_certificate(managed, name, prepared).await?) {
         return Ok(Some(Still::NotYet));
     }
-    if former.lets_go() {
+    if changes && former.lets_go() {
         has_come(managed, request, prepared, narrator).await?;
     }
     let still = former.detach(name, (request.mode.dry_run(), request.timeout), narrator, applied, each).await?;
     // Who says nothing of the former hub may not know of it: another command can still have the cluster leave it.
-    if request.former.is_given() {
+    if changes && request.former.is_given() {
         former.forget(managed, &prepared.survey.names.klusterlet, narrator).await?;
     }
     Ok(still)
+}
+
+/// Whether the agent of a cluster holds a certificate that it got by its way to this hub: a hub can say of any cluster that it is
+/// available.
+async fn holds_certificate(managed: &Cluster, name: &str, prepared: &Prepared<'_>) -> Result<bool, Failure> {
+    let Prepared { survey, kubeconfig, former, .. } = prepared;
+    match kubeconfig.as_ref().filter(|_| former.as_ref().is_some_and(FormerHub::is_left)) {
+        Some(Bootstrap { hub, .. }) => {
+            let facts = observe::identity(managed, &survey.names.namespace).await?.registered_by(hub);
+            Ok(facts.agent(name, Timestamp::now()).key.is_some())
+        }
+        // It held one when this began.
+        None => Ok(true),
+    }
 }
 
 /// Waits until no agent of the cluster is at its former hub.
