@@ -87,7 +87,8 @@ fn a_cluster_goes_to_another_hub_and_comes_back_and_what_works_have_applied_stay
     bring(one, NAME, "brought");
     hubs.is_at(0);
     nothing_stays(other, &before[1]);
-    hubs.changes_nothing(hubs.to(0, &[&to_other, "--accept", "--wait"]), 0, &["already; nothing is changed"]);
+    let words = ["already; nothing is changed", "is on its way from no other hub"];
+    hubs.changes_nothing(hubs.to(0, &[&to_other, "--accept", "--wait"]), 0, &words);
     hubs.forgets_all_but(0, EVICTION);
     assert_eq!(brought(&hubs.cluster, "brought"), at_first, "it is the same all along");
     hubs.leaves(0);

@@ -86,7 +86,14 @@ impl FormerHub {
         }
         let name = &request.settings.name;
         let typed = Typed { server: server.as_deref(), is_reached: former.is_some() };
-        let Some(mut change) = standing(&survey.found, name, &hub.address, typed, label)? else { return Ok(None) };
+        let Some(mut change) = standing(&survey.found, name, &hub.address, typed, label)? else {
+            if request.former.is_given() {
+                narrator.tell(Event::note(format!(
+                    "{label} is on its way from no other hub, so nothing is deleted on the one that was named as its former hub"
+                )));
+            }
+            return Ok(None);
+        };
         match change.stage {
             Stage::Begins | Stage::Turned => goes_as_it_is(request, survey, name, label)?,
             Stage::Arrived => narrator.tell(Event::note(format!(
