@@ -146,7 +146,8 @@ pub fn standing(
     // The hub may be named by another address than before.
     let leads_to = |to: &str| bootstrap.is_some_and(|bootstrap| bootstrap.is_at(to));
     let is_here = |to: &str| hub.is_at(to) || (leads_to(to) && !bootstrap.is_some_and(other));
-    if let Some(Intent { to, from, .. }) = noted.as_ref().filter(|noted| !is_here(&noted.to) && leads_to(&noted.to)) {
+    let is_away = |noted: &&Intent| !is_here(&noted.to) && leads_to(&noted.to);
+    if let (Some(Intent { to, from, .. }), None) = (noted.as_ref().filter(is_away), turned_back(found, name, hub)) {
         return Err(Failure::refused(format!(
             "{label} is on its way from the hub at {} to the one at {to}; nothing was changed",
             from.server
@@ -188,6 +189,15 @@ pub fn standing(
     let uid = from.uid.clone().or_else(|| same?.from.uid.clone());
     let cluster = same.and_then(|noted| noted.cluster.clone());
     Ok(Some(HubChange { stage, from: HubAddress { uid, ..from }, cluster, noted }))
+}
+
+/// What is noted of the way of the cluster `name` from `hub` to another one, where it has not come there: its agent still holds a
+/// certificate of `hub`, and can go back.
+pub fn turned_back(found: &Found, name: &str, hub: &HubAddress) -> Option<Intent> {
+    let all = found.of_cluster(name);
+    let ([klusterlet], Some(identity)) = (all.as_slice(), &found.identity) else { return None };
+    let is_from = |noted: &Intent| identity.hub.is_at(&noted.from.server);
+    Intent::of(klusterlet).filter(|noted| is_from(noted) && identity.hub.likeness(hub) != Likeness::OtherHub)
 }
 
 /// What becomes of what the former hub has of a cluster.
@@ -373,9 +383,10 @@ mod tests {
 
     #[test]
     fn a_cluster_on_its_way_to_one_hub_does_not_go_to_another() {
-        let back = |found: &Found| standing(found, "c1", &hub(A), REACHED, "it").map(|change| change.is_some());
-        for holds in [Some(A), Some(B), None] {
-            let refused = back(&found(B, holds, Some(&intent(A, B)))).unwrap_err();
+        let goes = |found: &Found, to| standing(found, "c1", &hub(to), REACHED, "it").map(|change| change.is_some());
+        let back = |found: &Found| goes(found, A);
+        for (holds, to) in [(Some(A), "https://c:6443"), (Some(B), A), (None, A)] {
+            let refused = goes(&found(B, holds, Some(&intent(A, B))), to).unwrap_err();
             assert!(
                 refused.message.contains("from the hub at https://a:6443 to the one at https://b:6443"),
                 "{refused}"
@@ -384,6 +395,22 @@ mod tests {
         // Nothing has been changed yet, or all has come to its end.
         assert_eq!(back(&found(A, Some(A), Some(&intent(A, B)))), Ok(false));
         assert_eq!(back(&found(B, Some(B), None)), Ok(true));
+    }
+
+    #[test]
+    fn a_cluster_goes_back_as_long_as_its_agent_holds_a_certificate_of_its_former_hub() {
+        let noted = intent(A, B);
+        for typed in [NONE, REACHED, Typed { server: Some(B), is_reached: false }] {
+            let turned = found(B, Some(A), Some(&noted));
+            assert_eq!(standing(&turned, "c1", &hub(A), typed, "it"), Ok(None), "it leaves no hub for this one");
+        }
+        let back = |registers, holds, noted, to| turned_back(&found(registers, holds, noted), "c1", &hub(to));
+        assert_eq!(back(B, Some(A), Some(&noted), A).as_ref(), Some(&noted));
+        assert_eq!(back(A, Some(A), Some(&noted), A).as_ref(), Some(&noted), "nothing but the note is left of it");
+        for (holds, noted, to) in [(Some(B), Some(&noted), A), (None, Some(&noted), A), (Some(A), None, A)] {
+            assert_eq!(back(B, holds, noted, to), None);
+        }
+        assert_eq!(back(B, Some(A), Some(&noted), B), None, "it goes on");
     }
 
     #[test]

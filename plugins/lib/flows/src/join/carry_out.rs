@@ -23,7 +23,7 @@ use super::prepare::prepare;
 use super::prepared::Prepared;
 use super::request::Request;
 use super::session::HubSession;
-use super::{fallback, follow, from_host, hub_change, on_hub, survey, tidy, webhooks};
+use super::{fallback, follow, former_hub, from_host, hub_change, on_hub, survey, tidy, webhooks};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -103,6 +103,9 @@ async fn carried_out(
         _ if prepared.stays() => Vec::new(),
         _ => carry_out(managed, request, &mut prepared, narrator.as_ref(), each).await?,
     };
+    if prepared.back && request.mode.changes() {
+        former_hub::forget_way(managed, &prepared.survey.names.klusterlet, narrator.as_ref()).await?;
+    }
     let mut followed = match request.mode.changes() {
         true => follow(managed, request, &prepared, narrator.clone()).await,
         false => Ok(None),

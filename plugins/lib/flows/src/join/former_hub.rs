@@ -10,9 +10,11 @@ use kube::api::{Patch, PatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_core::join::driver_of;
-use ocm_core::join::hub_change::{AtFormerHub, HubChange, Intent, Stage, Typed, at_former_hub, must_agree, standing};
+use ocm_core::join::hub_change::{
+    AtFormerHub, HubChange, Intent, Stage, Typed, at_former_hub, must_agree, standing, turned_back,
+};
 use ocm_core::join::membership::moves_from;
-use ocm_core::kubeconfig::HubAddress;
+use ocm_core::kubeconfig::{HubAddress, Likeness};
 use ocm_core::leave::hub::Agent;
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::{DryRun, Event, Failure, Narrator, Remedy};
@@ -219,6 +221,47 @@ impl FormerHub {
         }
         detached.map(|_| None)
     }
+}
+
+/// Whether a cluster that was to go from `hub` to another one stays at it, or comes back to it; its agent registers with that other
+/// one where `survey` has its bootstrap kubeconfig no longer.
+///
+/// # Errors
+/// A refusal of a cluster that has to come back, and of which the hub does not say that it is its own; the failure of a request.
+pub(super) async fn comes_back(
+    managed: &Cluster,
+    hub: &HubSession,
+    survey: &mut Survey,
+    name: &str,
+    label: &str,
+) -> Result<bool, Failure> {
+    let Some(noted) = turned_back(&survey.found, name, &hub.address) else { return Ok(false) };
+    let there = survey.found.bootstrap.as_ref().map(|bootstrap| bootstrap.hub.likeness(&hub.address));
+    if there.is_none_or(|there| there == Likeness::OtherHub) {
+        match handover::of(managed, hub, survey, name).await? {
+            Handover::ByItself(said) => must_agree(noted.cluster.as_deref(), &said, label)?,
+            Handover::ByPerson(why) => {
+                return Err(Failure::refused(format!(
+                    "{label} is on its way to the hub at {}, and does not come back to the one at {}, which does not say that it \
+                     is its own: {why}; nothing was changed",
+                    noted.to, hub.address.server
+                ))
+                .hint(Remedy::UnjoinAlone(name.to_owned())));
+            }
+        }
+        survey.found.bootstrap = None;
+    }
+    Ok(true)
+}
+
+/// Takes the note away from a cluster that stays at its hub, or has come back to it.
+///
+/// # Errors
+/// The failure of the request.
+pub(super) async fn forget_way(managed: &Cluster, klusterlet: &str, narrator: &dyn Narrator) -> Result<(), Failure> {
+    write(managed, klusterlet, &Intent::without()).await?;
+    narrator.tell(Event::done(format!("took the note from Klusterlet {klusterlet} that it goes to another hub")));
+    Ok(())
 }
 
 /// Refuses a cluster that does not go to another hub with what it has, or with what else was typed.

@@ -106,6 +106,7 @@ pub(super) async fn prepare<'a>(
         away: None,
         handover: None,
         former,
+        back: false,
     })
 }
 

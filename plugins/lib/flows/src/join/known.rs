@@ -53,4 +53,6 @@ pub(super) struct Known<'a> {
     pub(super) away: Option<String>,
     /// The hub that it leaves for this one, if it is on its way.
     pub(super) former: Option<FormerHub>,
+    /// Whether it was to go from this hub to another one, and stays, or comes back.
+    pub(super) back: bool,
 }

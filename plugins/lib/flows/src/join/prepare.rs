@@ -26,7 +26,7 @@ use super::prepared::Prepared;
 use super::request::Request;
 use super::survey::Survey;
 use super::way::{serving, way};
-use super::{fallback, hosted, hub_change, preflight, reach, registered, survey, tidy};
+use super::{fallback, former_hub, hosted, hub_change, preflight, reach, registered, survey, tidy};
 use crate::observe::managed as observe;
 
 /// Finds out, and plans, what a join comes to. Whoever asks for it has checked the cluster's name before.
@@ -78,7 +78,7 @@ async fn inspect<'a>(
         None => None,
     };
     let away = fallback::away(&mut survey);
-    let ways = Ways::of(&survey);
+    let mut ways = Ways::of(&survey);
     if let Some(identity) = &mut survey.found.identity {
         reach::narrow(&mut identity.hub, &hub.address).await;
     }
@@ -88,6 +88,8 @@ async fn inspect<'a>(
     let now = Timestamp::now();
     fallback::must_be_first(&survey, &hub.address, &label)?;
     let former = FormerHub::of(managed, request, &hub, &survey, &label, narrator.clone()).await?;
+    let back = former.is_none() && former_hub::comes_back(managed, &hub, &mut survey, wanted, &label).await?;
+    ways.bootstrap = ways.bootstrap.filter(|_| survey.found.bootstrap.is_some());
     let belongs = match former.as_ref().map(|former| former.change.stage) {
         Some(Stage::Begins) => Belonging::Nobody,
         Some(Stage::Turned) => Belonging::Begun,
@@ -95,12 +97,15 @@ async fn inspect<'a>(
     };
     // Another hub has another gRPC server.
     let present = driver_of(survey.live.klusterlet.as_ref());
-    let goes_on = former.as_ref().is_some_and(FormerHub::is_left) && present == RegistrationAuthType::Grpc;
+    let turns = back && ways.bootstrap.is_none();
+    let goes_on = (turns || former.as_ref().is_some_and(FormerHub::is_left)) && present == RegistrationAuthType::Grpc;
     let typed = request.settings.driver.as_ref().map(|driver| &driver.auth_type).or(goes_on.then_some(&present));
-    let chosen = Chosen::of(typed, &request.grpc, &hub, &survey, belongs).await?;
+    let mut chosen = Chosen::of(typed, &request.grpc, &hub, &survey, belongs).await?;
+    // Who comes back by the driver that it has holds its certificate of this hub.
+    chosen.is_another &= !(turns && chosen.driver == present);
     let further = fallback::inspect(managed, request, &hub.address, &chosen.driver, &survey, narrator.clone());
     let fallback = further.await?;
-    Ok((belongs, Known { hub, survey, guest, ways, chosen, label, fallback, away, former }))
+    Ok((belongs, Known { hub, survey, guest, ways, chosen, label, fallback, away, former, back }))
 }
 
 /// Plans the join of a cluster that has not joined.
@@ -158,7 +163,7 @@ async fn newcomer<'a>(
     if request.mode == Mode::Render {
         tell_manifests(managed, &known, token_is_missing, narrator.as_ref());
     }
-    let Known { hub, survey, guest, chosen, fallback, former, .. } = known;
+    let Known { hub, survey, guest, chosen, fallback, former, back, .. } = known;
     Ok(Prepared {
         hub,
         survey,
@@ -178,6 +183,7 @@ async fn newcomer<'a>(
         away: None,
         handover,
         former,
+        back,
     })
 }
 

@@ -49,6 +49,8 @@ pub(super) struct Prepared<'a> {
     pub(super) handover: Option<Handover>,
     /// The hub that it leaves for this one, if it is on its way.
     pub(super) former: Option<FormerHub>,
+    /// Whether it was to go from this hub to another one, and stays, or comes back.
+    pub(super) back: bool,
 }
 
 impl Prepared<'_> {

@@ -59,6 +59,7 @@ pub(super) async fn prepare<'a>(
         moving: moving.as_ref(),
         hosted: known.guest.is_some(),
         hubs: known.fallback.is_change() || turn.renews,
+        back: known.back,
         given: &gets,
     };
     narrator.tell(Event::note(told(&known.label, &known.hub, name, &change, request.mode.changes())));
@@ -94,10 +95,14 @@ pub(super) async fn prepare<'a>(
         }
     };
     let is_renewed = !turn.anew && (known.fallback.is_work() || new.is_some() || given.is_change());
-    let is_change = turn.anew || is_renewed || moving.is_some();
+    let is_change = turn.anew || is_renewed || moving.is_some() || known.back;
     if is_change || (known.guest.is_some() && request.mode.changes()) {
         narrator.tell(Event::now("checking your rights"));
-        let rights = rights(request, &known, moving.as_ref(), turn.anew, (&plan, changes_klusterlet));
+        let mut rights = rights(request, &known, moving.as_ref(), turn.anew, (&plan, changes_klusterlet));
+        if known.back {
+            let right = Right::new("patch", "operator.open-cluster-management.io", "klusterlets");
+            rights.push(right.on(&known.survey.names.klusterlet));
+        }
         access::require(managed, "join the cluster", &rights).await?;
     }
     check_rights_elsewhere(request, &known, turn.anew).await?;
@@ -105,7 +110,7 @@ pub(super) async fn prepare<'a>(
     if token_is_missing && request.mode == Mode::Render {
         tell_rendered(&known.survey, narrator.as_ref());
     }
-    let Known { hub, survey, guest, ways, chosen, fallback, away, former, .. } = known;
+    let Known { hub, survey, guest, ways, chosen, fallback, away, former, back, .. } = known;
     let Checked { adopts, strangers, .. } = checked;
     Ok(Prepared {
         hub,
@@ -126,6 +131,7 @@ pub(super) async fn prepare<'a>(
         away,
         handover,
         former,
+        back,
     })
 }
 
@@ -184,7 +190,7 @@ impl Turn {
         moving: Option<&Moving>,
         narrator: Arc<dyn Narrator>,
     ) -> Result<Self, Failure> {
-        let Known { hub, survey, ways, chosen, fallback, .. } = known;
+        let Known { hub, survey, ways, chosen, fallback, back, .. } = known;
         let name = &request.settings.name;
         let way = wanted(request, survey, ways, hub)?;
         let is_another = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
@@ -192,6 +198,8 @@ impl Turn {
         let anew = changed || ways.differ() || moving.is_some_and(|moving| moving.agent.is_some());
         // With several hubs the agent needs its token whenever it starts, and its pods need the Secret.
         let renews = match &ways.bootstrap {
+            // It gets the kubeconfig again that leads to this hub.
+            None if *back && !anew => true,
             _ if anew || !fallback.is_several || hub.admin().is_none() => false,
             // An address that agents dial may be out of reach here: that alone does not make a new token each time.
             Some(there) => {
@@ -403,13 +411,15 @@ struct Change<'a> {
     hosted: bool,
     /// Whether its hubs change, or its token for them.
     hubs: bool,
+    /// Whether it is noted that it goes to another hub.
+    back: bool,
     /// What was typed for it that it does not have.
     given: &'a [String],
 }
 
 /// What is said of it.
 fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes: bool) -> String {
-    let Change { waits, anew, way, driver, moving, hosted, hubs, given } = *change;
+    let Change { waits, anew, way, driver, moving, hosted, hubs, back, given } = *change;
     let (gets, goes, is) = if changes { ("gets", "goes", "is") } else { ("would get", "would go", "would be") };
     let certificate = match (anew, changes) {
         (true, true) => "asks for a new certificate",
@@ -434,10 +444,11 @@ fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes:
     let new: Vec<String> = mode.into_iter().chain(way).chain(driver).collect();
     let token = hosted.then(|| format!("its operator {gets} a new token for it, "));
     let hubs = hubs.then(|| format!("what its agent knows of its hubs {is} changed"));
+    let back = back.then(|| format!("the note that it goes to another hub {is} taken away"));
     let on = moving.filter(|moving| moving.from.is_none());
     let on = on.map(|Moving { to, .. }| format!("its move to mode {to} {is} gone on with"));
     let given = (!given.is_empty()).then(|| format!("it {gets} what was given for {}", given.join(", ")));
-    let besides = hubs.into_iter().chain(on).chain(given).collect::<Vec<_>>().join("; ");
+    let besides = hubs.into_iter().chain(back).chain(on).chain(given).collect::<Vec<_>>().join("; ");
     let also = if besides.is_empty() { String::new() } else { format!("; {besides}") };
     match (token, anew) {
         (token, _) if !new.is_empty() => {
@@ -472,7 +483,8 @@ mod tests {
         let hub = HubSession { address, trusted_by: TrustedBy::Kubeconfig, access };
         let told = |waits: bool| {
             let (way, driver, moving, given) = (None, None, None, &[][..]);
-            let change = Change { waits, anew: false, way, driver, moving, hosted: false, hubs: false, given };
+            let change =
+                Change { waits, anew: false, way, driver, moving, hosted: false, hubs: false, back: false, given };
             told("it", &hub, "c1", &change, true)
         };
         assert_eq!(told(false), "it has joined https://hub:6443 as \"c1\" already; nothing is changed");
