@@ -84,6 +84,19 @@ pub(super) fn a_cluster_is_taken_from_one_hub_to_another_and_back_by_commands_th
     bring(&hubs.hubs[0], support::NAME, "of-both");
     let at_first = brought(&hubs.cluster, "of-both");
     assert!(at_first.is_some());
+
+    // Nobody lets it in: a join to its hub leads back, with the certificate that it has, and without an acceptance.
+    let said = run(&mut hubs.to(1, &[&hubs.former(0)]));
+    assert!(said.code == Some(0) && said.stderr.contains("when it is available at the new one"), "{said:?}");
+    is_available(&run(&mut hubs.to(0, &["--wait"])));
+    hubs.is_at(0);
+    if hubs.is_known(1) {
+        let words = [support::NAME, "--force", "--yes", "--timeout=10s"];
+        let said = run(kubectl_ocm("detach", hubs.hubs[1].kubeconfig()).args(words));
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+    nothing_stays(&hubs.hubs[1], &before[1]);
+    assert_eq!(brought(&hubs.cluster, "of-both"), at_first, "it ran all along");
     for (from, to) in [(0, 1), (1, 0)] {
         let (own, former) = (format!("of-{from}"), hubs.former(from));
         bring(&hubs.hubs[from], support::NAME, &own);
