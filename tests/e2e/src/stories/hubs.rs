@@ -88,7 +88,7 @@ pub(super) fn a_cluster_is_taken_from_one_hub_to_another_and_back_by_commands_th
     // Nobody lets it in: a join to its hub leads back, with the certificate that it has, and without an acceptance.
     let said = run(&mut hubs.to(1, &[&hubs.former(0)]));
     assert!(said.code == Some(0) && said.stderr.contains("when it is available at the new one"), "{said:?}");
-    is_available(&run(&mut hubs.to(0, &["--wait"])));
+    is_available(&run(&mut hubs.to(0, &["--wait=available"])));
     hubs.is_at(0);
     if hubs.is_known(1) {
         let words = [support::NAME, "--force", "--yes", "--timeout=10s"];
