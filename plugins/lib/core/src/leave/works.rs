@@ -3,6 +3,7 @@
 use ocm_api::work::DeletePropagationPolicy;
 use ocm_api::{AppliedManifestWork, ManifestWork};
 use ring::digest;
+use serde_json::Value;
 
 /// The hash by which a work agent marks its records: SHA-256, in hexadecimal, of the address at which it has found its hub.
 /// That is the URL of the API server as the agent's kubeconfig says it, or over gRPC HOST:PORT. Upstream: `HubHash`.
@@ -37,18 +38,40 @@ pub fn of_hub(
     records.into_iter().partition(is_of_hub)
 }
 
+/// What of a record of a work tells whether its agent gives it up. The rest of it is many times as much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// UID of the agent's Klusterlet.
+    pub agent: String,
+    /// By which hub it is: see [`hub_hash`].
+    pub hub: String,
+    /// The work's name there.
+    pub work: String,
+    /// Whether the agent has marked it, or it is being deleted.
+    pub is_given_up: bool,
+}
+
+impl Record {
+    /// Reads it from the content of a record, without its metadata. `is_leaving`: it is being deleted.
+    pub fn of(content: &Value, is_leaving: bool) -> Self {
+        let word = |path| content.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        Self {
+            agent: word("/spec/agentID").to_owned(),
+            hub: word("/spec/hubHash").to_owned(),
+            work: word("/spec/manifestWorkName").to_owned(),
+            is_given_up: is_leaving || !word("/status/evictionStartTime").is_empty(),
+        }
+    }
+}
+
 /// By which works those records of an agent are that the works of its former hub have left, and that it has not begun to give up:
 /// an agent that comes to a hub marks the records of all others when it starts, and deletes them when their time is over. Until
 /// then it may still be at the former hub, and would clean up there. `agent` is the UID of its Klusterlet, `addresses` those of the
 /// hub that it comes to. Upstream: `unmanagedAppliedWorkController`.
-pub fn not_given_up(records: &[AppliedManifestWork], agent: &str, addresses: &[String]) -> Vec<String> {
+pub fn not_given_up(records: &[Record], agent: &str, addresses: &[String]) -> Vec<String> {
     let hashes: Vec<String> = addresses.iter().map(|address| hub_hash(address)).collect();
-    let is_held = |record: &&AppliedManifestWork| {
-        let is_marked = record.status.as_ref().is_some_and(|status| status.eviction_start_time.is_some());
-        let is_leaving = record.metadata.deletion_timestamp.is_some();
-        record.spec.agent_id == agent && !hashes.contains(&record.spec.hub_hash) && !is_marked && !is_leaving
-    };
-    records.iter().filter(is_held).map(|record| record.spec.manifest_work_name.clone()).collect()
+    let is_held = |record: &&Record| record.agent == agent && !hashes.contains(&record.hub) && !record.is_given_up;
+    records.iter().filter(is_held).map(|record| record.work.clone()).collect()
 }
 
 #[cfg(test)]
@@ -94,16 +117,19 @@ mod tests {
     #[test]
     fn an_agent_has_left_its_former_hub_when_it_has_marked_the_records_of_its_works() {
         let (here, former) = ("https://hub.example:6443", "https://former.example:6443");
-        let mut records = vec![record("now", here), record("before", former), record("other", former)];
+        let mut records = [record("now", here), record("before", former), record("other", former)];
         records[2].spec.agent_id = "another Klusterlet".to_owned();
-        let held = |records: &[AppliedManifestWork]| not_given_up(records, "u", &[here.to_owned()]);
-        assert_eq!(held(&records), ["before"]);
-        records[1].status = serde_json::from_value(json!({"evictionStartTime": "2026-01-01T00:00:00Z"})).unwrap();
-        assert!(held(&records).is_empty());
-        records[1].status = None;
-        let gone = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        records[1].metadata.deletion_timestamp = Some(gone);
-        assert!(held(&records).is_empty());
+        let mut records = records.map(|record| serde_json::to_value(record).unwrap());
+        let held = |records: &[Value], is_leaving: bool| {
+            let records: Vec<Record> = records.iter().map(|record| Record::of(record, is_leaving)).collect();
+            not_given_up(&records, "u", &[here.to_owned()])
+        };
+        assert_eq!(held(&records, false), ["before"]);
+        assert!(held(&records, true).is_empty());
+        records[1]["status"] = json!({"appliedResources": []});
+        assert_eq!(held(&records, false), ["before"]);
+        records[1]["status"]["evictionStartTime"] = json!("2026-01-01T00:00:00Z");
+        assert!(held(&records, false).is_empty());
     }
 
     #[test]

@@ -9,6 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use ocm_api::AppliedManifestWork;
 use ocm_core::join::agent::Agent;
 use ocm_core::join::hub_change::{grace, is_for_ever};
 use ocm_core::join::lease::is_of;
@@ -16,7 +20,7 @@ use ocm_core::join::membership::{Belonging, started_as};
 use ocm_core::join::{self, Kubeconfigs, driver_of};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::leave::some;
-use ocm_core::leave::works::not_given_up;
+use ocm_core::leave::works::{Record, not_given_up};
 use ocm_core::phase::{Phase, standing};
 use ocm_core::plan::Applied;
 use ocm_core::{Event, Failure, Narrator, Plan, Remedy};
@@ -33,9 +37,10 @@ use super::registered::{self, Wanted, only_kubeconfigs};
 use super::request::Request;
 use super::session::HubSession;
 use super::way;
-use crate::leave::all_records;
+use crate::leave::metadata;
 use crate::observe::managed as observe;
-use crate::workload;
+use crate::registry;
+use crate::served::or_nothing;
 
 /// Time between two looks at what the agent has marked.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -266,22 +271,25 @@ async fn has_come(
         addresses.push(hub.server.clone());
         addresses.extend(grpc.as_ref().map(|server| server.address.to_string()));
     }
-    if all_records(works).await?.iter().all(|record| record.spec.agent_id != agent) {
+    if records(works).await?.iter().all(|record| record.agent != agent) {
         // No work has applied anything that could be lost.
         return Ok(());
     }
     let marks = !is_for_ever(grace(survey.live.klusterlet.as_ref()));
     let agents = klusterlet.agents();
     // Only one of several pods works at a time, and marks; another one may follow it that has not come yet.
-    let is_one = match (agents.last(), workload::running(managed, &survey.names.namespace).await) {
-        (Some(works), Ok(pods)) => pods.iter().filter(|pod| is_of(&pod.pod, works)).count() <= 1,
+    let pods = metadata::<Pod>(managed, Some(&survey.names.namespace), ListParams::default(), "list pods").await;
+    let is_one = match (agents.last(), pods) {
+        (Some(works), Ok(pods)) => {
+            pods.iter().filter_map(|pod| pod.name.as_deref()).filter(|pod| is_of(pod, works)).count() <= 1
+        }
         _ => false,
     };
     let begun = Instant::now();
     let settled = begun + if is_one && marks { Duration::ZERO } else { SETTLES };
     let doing = "waiting for the agent for works to leave its former hub";
     until(doing, settled + request.timeout, PAUSE, narrator, async || {
-        let held = if marks { not_given_up(&all_records(works).await?, agent, &addresses) } else { Vec::new() };
+        let held = if marks { not_given_up(&records(works).await?, agent, &addresses) } else { Vec::new() };
         Ok(match () {
             () if !held.is_empty() => Check::Unwatched(format!("it still applies {}", some(&held))),
             () if Instant::now() < settled => Check::Unwatched("its pods follow one after the other".to_owned()),
@@ -290,4 +298,13 @@ async fn has_come(
     })
     .await
     .map_err(|failure| failure.hint(Remedy::RunAgain))
+}
+
+/// The records of works on a cluster, as far as they tell who gives them up.
+async fn records(works: &Cluster) -> Result<Vec<Record>, Failure> {
+    let kind = ApiResource::erase::<AppliedManifestWork>(&());
+    let api: Api<DynamicObject> = Api::all_with(works.client.clone(), &kind);
+    let read = |found: DynamicObject| Some(Record::of(&found.data, found.metadata.deletion_timestamp.is_some()));
+    let (params, what) = (ListParams::default(), "list AppliedManifestWorks");
+    or_nothing(registry::pages(works, &api, params, || registry::PAGE, what, read).await)
 }

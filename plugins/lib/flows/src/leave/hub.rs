@@ -179,18 +179,21 @@ async fn requests(hub: &Cluster, name: &str) -> Result<Vec<(String, String)>, Fa
 
 /// The metadata of the objects of a kind, in a namespace or in all. One function reads it, whatever the kind: each that knew its
 /// kind would be compiled by itself.
-fn metadata<'a, K: Resource<DynamicType = ()>>(
+pub(crate) fn metadata<'a, K: Resource<DynamicType = ()>>(
     hub: &'a Cluster,
     namespace: Option<&str>,
     params: ListParams,
     what: &'a str,
 ) -> impl Future<Output = Result<Vec<ObjectMeta>, Failure>> + use<'a, K> {
-    let (client, kind) = (hub.client.clone(), ApiResource::erase::<K>(&()));
-    let api: Api<DynamicObject> = match namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &kind),
-        None => Api::all_with(client, &kind),
-    };
-    untyped(hub, api, params, what)
+    untyped(hub, erased(hub, namespace, &ApiResource::erase::<K>(&())), params, what)
+}
+
+/// The objects of a kind, in a namespace or in all.
+fn erased(hub: &Cluster, namespace: Option<&str>, kind: &ApiResource) -> Api<DynamicObject> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(hub.client.clone(), namespace, kind),
+        None => Api::all_with(hub.client.clone(), kind),
+    }
 }
 
 async fn untyped(
@@ -336,13 +339,10 @@ async fn step(
 ) -> Result<Next, Failure> {
     let name = held.name.as_str();
     let uid = held.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone());
-    let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
-    let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), name);
-    let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client.clone(), name);
     let triggers = Triggers::default()
-        .of(clusters, named(name))
-        .of(works, WatchParams::default())
-        .of(addons, WatchParams::default());
+        .of(erased(hub, None, &ApiResource::erase::<ManagedCluster>(&())), named(name))
+        .of(erased(hub, Some(name), &ApiResource::erase::<ManifestWork>(&())), WatchParams::default())
+        .of(erased(hub, Some(name), &ApiResource::erase::<ManagedClusterAddOn>(&())), WatchParams::default());
     let doing = format!("waiting until cluster {name:?} is gone from the hub");
     until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
         let (cluster, remaining, heard, now) = futures::join!(

@@ -13,10 +13,10 @@ pub(crate) mod operator;
 mod unjoin;
 
 pub use further::{Further, FurtherHubs, detach_further, see_further};
-pub(crate) use hub::last_heard;
+pub(crate) use hub::{last_heard, metadata};
 pub use hub::{Detached, Held, check_rights_to_detach, detach, inspect, refuse};
 pub use leaving::Leaving;
 pub(crate) use leaving::noted;
 pub(crate) use namespace::{PAUSE, namespace_gone};
 pub use unjoin::{Departure, Seen, UnjoinRequest, Unjoined, Works, see, unjoin};
-pub(crate) use unjoin::{agents_hub, all_known, all_records, is_hub_at};
+pub(crate) use unjoin::{agents_hub, all_known, is_hub_at};

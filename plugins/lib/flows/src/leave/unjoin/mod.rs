@@ -14,7 +14,6 @@ mod seen;
 mod works;
 
 pub(crate) use its_hub::{agents_hub, all_known, is_hub_at};
-pub(crate) use records::all_records;
 pub use request::{Departure, UnjoinRequest, Unjoined, Works};
 pub use run::unjoin;
 pub(super) use see::is_passed_over;

@@ -19,7 +19,7 @@ use crate::served::or_nothing;
 ///
 /// # Errors
 /// The failure of the request.
-pub(crate) async fn all_records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
+async fn all_records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
     let api: Api<AppliedManifestWork> = Api::all(managed.client.clone());
     or_nothing(registry::all(managed, &api, ListParams::default(), "list AppliedManifestWorks").await)
 }
