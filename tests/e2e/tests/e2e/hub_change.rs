@@ -79,7 +79,15 @@ fn a_cluster_goes_to_another_hub_and_comes_back_and_what_works_have_applied_stay
     assert_eq!(said.code, Some(0), "{said:?}");
     nothing_stays(one, &before[0]);
 
-    // And back, with access to both.
+    // And back, with access to both. A command that does not name the former hub leaves what is noted of it.
+    let said = run(&mut hubs.to(0, &[&to_other]));
+    assert!(said.code == Some(0) && said.stderr.contains("when it is available at the new one"), "{said:?}");
+    is_available(&run(&mut hubs.to(0, &["--accept", "--wait"])));
+    let klusterlet = object(&hubs.cluster, &["klusterlet", "klusterlet"]);
+    for key in ["moves-to", "moves-from", "former-hub-uid", "former-cluster-uid"] {
+        assert!(klusterlet["metadata"]["annotations"][format!("kubectl-ocm/{key}")].is_string(), "no {key}");
+    }
+    assert!(hubs.is_known(1));
     let said = run(&mut hubs.to(0, &[&to_other, "--accept", "--wait"]));
     is_available(&said);
     let row = "managedcluster.cluster.open-cluster-management.io/going deleted (former hub, ";
