@@ -5,6 +5,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::address::is_loopback;
 use crate::kubeconfig::HubAddress;
 use crate::redact::redact;
 
@@ -64,7 +65,7 @@ impl ProxyUrl {
         if !is_escaped(user) {
             return Err(UnusableProxyUrl::NotAUrl);
         }
-        if host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback()) {
+        if is_loopback(host) {
             return Err(UnusableProxyUrl::Loopback);
         }
         Ok(Self(format!("{scheme}://{authority}")))
@@ -233,6 +234,11 @@ mod tests {
             ("http://localhost:3128", UnusableProxyUrl::Loopback),
             ("http://127.0.0.1:3128", UnusableProxyUrl::Loopback),
             ("https://[::1]", UnusableProxyUrl::Loopback),
+            ("http://LOCALHOST:1", UnusableProxyUrl::Loopback),
+            ("http://localhost.:1", UnusableProxyUrl::Loopback),
+            ("http://a.localhost:1", UnusableProxyUrl::Loopback),
+            ("http://0.0.0.0:1", UnusableProxyUrl::Loopback),
+            ("http://[::]:1", UnusableProxyUrl::Loopback),
         ] {
             assert_eq!(ProxyUrl::parse(url), Err(why), "{url}");
         }
