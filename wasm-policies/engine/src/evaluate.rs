@@ -185,6 +185,8 @@ pub fn wanted_edits(
         return found;
     }
     let mut question = Question::new(request.clone());
+    // A table that came with the request may also be meant for policies that change nothing.
+    informed(&slots, &mut question);
     for (place, policy) in chosen {
         let mut fuel = 0;
         // Where that cannot be told, it says why when it is asked.
@@ -244,16 +246,7 @@ pub fn evaluate_question(
         }
     }
     // Evidence first: policies do not wait for the hub while they hold instances. Whoever is only compared is told the same of it.
-    let both = slots.iter().flat_map(|(place, slot)| {
-        let candidate = slot.candidate.as_ref().map(|(candidate, _)| candidate);
-        slot.active.as_ref().ok().into_iter().chain(candidate).map(move |policy| (place, policy))
-    });
-    let informed: Vec<_> = both.filter(|(_, policy)| policy.is_asked(question.request())).collect();
-    let queries = informed
-        .iter()
-        .flat_map(|(place, policy)| policy.manifest().evidence.iter().map(|query| (place.as_str(), query)));
-    question.asked_by(queries);
-    for (place, policy) in informed {
+    for (place, policy) in informed(&slots, &mut question) {
         give_evidence(&mut question, place, policy, evidence, deadline);
     }
     let mut asked: Vec<Evaluated> = Vec::with_capacity(chosen.len());
@@ -310,6 +303,21 @@ fn concluded(asked: &[Evaluated], question: &Question) -> Combined {
     let mut answer = conclude(&counting, question.request(), question.object());
     asked.iter().for_each(|one| one.enforcement.note(one.outcome(), &mut answer));
     answer
+}
+
+/// The policies that judge what a question is about, those that are only compared as well, with their places. From here on the
+/// question knows the queries of all of them.
+fn informed<'s>(slots: &'s BTreeMap<String, Slot>, question: &mut Question) -> Vec<(&'s String, &'s Arc<Policy>)> {
+    let both = slots.iter().flat_map(|(place, slot)| {
+        let candidate = slot.candidate.as_ref().map(|(candidate, _)| candidate);
+        slot.active.as_ref().ok().into_iter().chain(candidate).map(move |policy| (place, policy))
+    });
+    let informed: Vec<_> = both.filter(|(_, policy)| policy.is_asked(question.request())).collect();
+    let queries = informed
+        .iter()
+        .flat_map(|(place, policy)| policy.manifest().evidence.iter().map(|query| (place.as_str(), query)));
+    question.asked_by(queries);
+    informed
 }
 
 fn give_evidence(

@@ -192,6 +192,16 @@ fn edits_are_told_whatever_others_say_and_nobody_else_is_asked() {
     assert_eq!((found.edits.len(), hub.asked.load(Ordering::Relaxed)), (1, 1));
     assert!(matches!(&*found.fuel, [(place, 1..)] if place == "annotates"), "{:?}", found.fuel);
     assert!(may_edit());
+    // A table that came with the request, and that another policy may mean, is not read here either.
+    let mut with = request("c");
+    let row = Row { namespace: None, name: "c1".into(), values: vec![json!("x")], complete: true };
+    let table = Table { revision: "1".into(), complete: true, rows: vec![row] };
+    with.evidence = [("clusters".to_owned(), table)].into_iter().collect();
+    let given = || wanted_edits(&registry, &with, &NoEvidence, &Deadline::NONE).edits.len();
+    assert_eq!(given(), 1);
+    install(&registry, "other", placed(&engine, "other", &asking(&["/other"]), "{}"));
+    assert_eq!(given(), 0);
+    assert!(registry.remove("other"));
     // What is only recorded changes nothing.
     let audit = Enforcement { mode: Mode::Audit, ..Enforcement::default() };
     let again = registry.begin("annotates").enforcement(audit);
