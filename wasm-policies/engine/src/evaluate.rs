@@ -392,31 +392,47 @@ impl Final {
         self.asked.iter().filter_map(record).collect()
     }
 
-    /// Lets candidates decide beside the policies in force. For after the answer.
-    pub fn compare(&self, deadline: &Deadline) -> Vec<Comparison> {
-        let said = |place: &str| self.asked.iter().find(|one| one.place() == place).map(|one| one.outcome().clone());
+    /// Lets candidates decide beside the policies in force. For after the answer. `spend` is told the place and the fuel of whatever
+    /// runs for it, conditions included, also where nothing comes of it.
+    pub fn compare(&self, deadline: &Deadline, mut spend: impl FnMut(&str, u64)) -> Vec<Comparison> {
         let compared = self.slots.iter().filter_map(|(place, slot)| {
-            let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
-            // Where that cannot be told, neither says anything.
-            let asked = [active, candidate].map(|policy| policy.not_asked(&self.question, deadline));
-            let [active_asked, candidate_asked] = asked.map(|why| why.ok().map(|why| why.is_none()));
-            let (active_asked, candidate_asked) = (active_asked?, candidate_asked?);
-            if !active_asked && !candidate_asked {
-                return None;
+            let mut fuel = 0;
+            let comparison = self.comparison(place, slot, deadline, &mut fuel);
+            if fuel > 0 {
+                spend(place.as_str(), fuel);
             }
-            // Whoever does not judge such requests has no opinion, as if it were in force.
-            let ask = |(policy, is_asked): (&Arc<Policy>, bool)| match is_asked {
-                true => policy.decide_before(&self.question, deadline).outcome.clone(),
-                false => Outcome { policy: policy.id(), result: Ok(Decision::default()), fuel: 0 },
-            };
-            // What one of them has said already needs not be asked again.
-            let (active, candidate) = match (said(place), slot.chosen(place, self.request())) {
-                (Some(said), Ok(by)) if Arc::ptr_eq(by, candidate) => (ask((active, active_asked)), said),
-                (Some(said), _) => (said, ask((candidate, candidate_asked))),
-                (None, _) => (ask((active, active_asked)), ask((candidate, candidate_asked))),
-            };
-            Some(Comparison { slot: place.clone(), active, candidate })
+            comparison
         });
         compared.collect()
+    }
+
+    /// What the candidate of a place says beside its policy in force; none: it has no candidate, or neither of them is asked. Adds
+    /// the fuel that this uses.
+    fn comparison(&self, place: &str, slot: &Slot, deadline: &Deadline, fuel: &mut u64) -> Option<Comparison> {
+        let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
+        // Where that cannot be told, neither says anything.
+        let asked = [active, candidate].map(|policy| policy.measured_not_asked(&self.question, deadline, fuel));
+        let [active_asked, candidate_asked] = asked.map(|why| why.ok().map(|why| why.is_none()));
+        let (active_asked, candidate_asked) = (active_asked?, candidate_asked?);
+        if !active_asked && !candidate_asked {
+            return None;
+        }
+        // Whoever does not judge such requests has no opinion, as if it were in force.
+        let mut ask = |policy: &Arc<Policy>, is_asked: bool| {
+            if !is_asked {
+                return Outcome { policy: policy.id(), result: Ok(Decision::default()), fuel: 0 };
+            }
+            let outcome = policy.decide_before(&self.question, deadline).outcome.clone();
+            *fuel = fuel.saturating_add(outcome.fuel);
+            outcome
+        };
+        // What one of them has said already needs not be asked again.
+        let said = self.asked.iter().find(|one| one.place() == place).map(|one| one.outcome().clone());
+        let (active, candidate) = match (said, slot.chosen(place, self.request())) {
+            (Some(said), Ok(by)) if Arc::ptr_eq(by, candidate) => (ask(active, active_asked), said),
+            (Some(said), _) => (said, ask(candidate, candidate_asked)),
+            (None, _) => (ask(active, active_asked), ask(candidate, candidate_asked)),
+        };
+        Some(Comparison { slot: place.to_owned(), active, candidate })
     }
 }

@@ -72,7 +72,7 @@ fn every_policy_gets_the_answers_to_its_own_queries() {
     registry.propose("narrow", candidate, 0, Operations::Keep).unwrap();
     let hub = OneCluster::default();
     let answer = evaluate(&registry, request("c"), &hub, &Deadline::NONE);
-    let differs: Vec<bool> = answer.compare(&Deadline::NONE).iter().map(Comparison::differs).collect();
+    let differs: Vec<bool> = answer.compare(&Deadline::NONE, |_, _| ()).iter().map(Comparison::differs).collect();
     assert_eq!(differs, [false]);
     assert_eq!(hub.asked.load(Ordering::Relaxed), 3);
     assert_eq!(values(&answer.records()[0].request), json!(["/a"]), "the record is of what is in force");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ocm_api::policy::HubPolicySpec;
 use ocm_policy_abi::{Csr, Operation, Request, Requester, Resource, Verdict};
 use ocm_policy_engine::{
-    Ceiling, Comparison, Deadline, Engine, Evaluated, NoEvidence, Operations, Policy, PolicyError, Registry,
+    Ceiling, Comparison, Deadline, Engine, Evaluated, Final, NoEvidence, Operations, Policy, PolicyError, Registry,
     compile_here, evaluate,
 };
 use ocm_policy_rules::{Enforcement, Scope, canary};
@@ -182,7 +182,7 @@ fn candidates_are_compared_and_decide_for_their_share() {
         names.filter(|name| verdict(&ask(&registry, name).asked()[0]) == Ok(Verdict::Deny)).collect::<Vec<_>>()
     };
     assert_eq!(denied(0), Vec::<String>::new(), "a shadow decides nothing");
-    let compare = || ask(&registry, "c").compare(&Deadline::NONE);
+    let compare = || ask(&registry, "c").compare(&Deadline::NONE, |_, _| ());
     assert_eq!(compare().len(), 1);
     let (some, more) = (denied(2_000), denied(6_000));
     assert!(!some.is_empty() && some.len() < more.len() && more.len() < 200);
@@ -263,11 +263,36 @@ fn whoever_has_answered_is_not_asked_again_to_compare() {
     let late: Result<Verdict, PolicyError> = Err(PolicyError::DeadlineExceeded);
     for (share, active, tried) in [(0, Ok(Verdict::Allow), late.clone()), (10_000, late.clone(), Ok(Verdict::Deny))] {
         registry.propose("gate", candidate.clone(), share, Operations::Keep).unwrap();
-        let compared = ask(&registry, "c").compare(&passed).into_iter();
+        let compared = ask(&registry, "c").compare(&passed, |_, _| ()).into_iter();
         let compared: Vec<_> = compared
             .map(|it| [it.active, it.candidate].map(|outcome| outcome.result.map(|decision| decision.verdict)))
             .collect();
         assert_eq!(compared, [[active, tried]]);
+    }
+}
+
+#[test]
+fn the_fuel_of_a_comparison_is_that_of_whoever_was_asked_for_it() {
+    let (engine, registry) = (engine(), Registry::default());
+    registry.install(registry.begin("gate"), placed(&engine, "gate", &Guest::default()), |_| Ok(())).unwrap();
+    let answered = |asked: &Final| asked.asked().iter().map(Evaluated::fuel).sum::<u64>();
+    let spent = |asked: &Final| {
+        let mut spent = Vec::new();
+        let compared = asked.compare(&Deadline::NONE, |place, fuel| spent.push((place.to_owned(), fuel)));
+        (compared, spent)
+    };
+    assert_eq!(spent(&ask(&registry, "c")), (Vec::new(), Vec::new()), "nobody is tried");
+    let candidate = placed(&engine, "gate", &Guest::deciding("(drop (i32.add (i32.const 1) (i32.const 2)))")).unwrap();
+    for share in [0, 10_000] {
+        registry.propose("gate", candidate.clone(), share, Operations::Keep).unwrap();
+        let asked = ask(&registry, "c");
+        let (compared, spent) = spent(&asked);
+        let [one] = &*compared else { panic!("{compared:?}") };
+        assert_ne!(one.active.fuel, one.candidate.fuel);
+        let (before, now) = if share == 0 { (&one.active, &one.candidate) } else { (&one.candidate, &one.active) };
+        assert_eq!(answered(&asked), before.fuel, "counted with the answer");
+        assert_eq!(spent, [("gate".to_owned(), now.fuel)]);
+        assert!(now.fuel > 0);
     }
 }
 
@@ -301,8 +326,9 @@ fn whoever_does_not_judge_has_no_opinion_to_compare() {
     registry.install(registry.begin("gate"), placed(&engine, "gate", &other), |_| Ok(())).unwrap();
     let silent = Guest::answering(r#"{"verdict":"no-opinion"}"#);
     registry.propose("gate", placed(&engine, "gate", &silent).unwrap(), 0, Operations::MayShrink).unwrap();
-    let differs =
-        || -> Vec<bool> { ask(&registry, "c").compare(&Deadline::NONE).iter().map(Comparison::differs).collect() };
+    let differs = || -> Vec<bool> {
+        ask(&registry, "c").compare(&Deadline::NONE, |_, _| ()).iter().map(Comparison::differs).collect()
+    };
     assert_eq!(differs(), [false]);
     registry
         .propose("gate", placed(&engine, "gate", &Guest::answering(DENY)).unwrap(), 0, Operations::MayShrink)

@@ -14,9 +14,10 @@ use crate::metrics::OfCandidate;
 const COMPARES: Duration = Duration::from_secs(2);
 
 impl Policies {
-    /// Has candidates say what they would have said, and counts it. Those that differ. For after the answer.
+    /// Has candidates say what they would have said, and counts it, with the fuel that this takes. Those that differ. For after
+    /// the answer.
     pub fn compare(&self, made: &Final) -> Vec<Comparison> {
-        let mut all = made.compare(&Deadline::after(COMPARES));
+        let mut all = made.compare(&Deadline::after(COMPARES), |place, fuel| self.metrics.spend(place, fuel));
         if all.is_empty() {
             return all;
         }
