@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use ocm_policy_abi::{Operation, Request, Verdict};
+use ocm_policy_abi::{Operation, Request, Row, Table, Verdict};
 use ocm_policy_engine::{
     Artifact, Ceiling, Engine, EngineSettings, Kind, Outcome, Policy, PolicyError, Question, annotate, compile_here,
 };
@@ -816,6 +816,25 @@ fn work_of_the_host_costs_fuel() {
         fuel(&wapc(&body).replace("(global $ready", &format!("{stored} (global $ready")))
     };
     assert!(answering(&padded) - answering(said) >= 4 * 10_000);
+    // So is the data of a template, into which what is known of the hub is written for each decision.
+    let asks = || template(Some(json!([{"apiVersion": "v1", "kind": "Namespace"}])));
+    let mut request = question().request().clone();
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    request.object = question().object().cloned();
+    let row = Row { namespace: None, name: "n".into(), values: vec![object], complete: true };
+    let table = Table { revision: "1".into(), complete: true, rows: vec![row] };
+    request.evidence = [("v1-namespace".to_owned(), table)].into_iter().collect();
+    let with_data = |text: &str| {
+        let stored = json!({"text": text}).to_string();
+        let artifact =
+            declared("review\0inventory\0", asks(), &[("ocm-policy-data", stored.as_str())]).expect("it asks");
+        let policy = Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[]).expect("it can be loaded");
+        let outcome = policy.decide(&Question::new(request.clone())).outcome.clone();
+        // The inventory was there: what follows is the answer of the module.
+        assert_eq!(outcome.result.map_err(|error| error.code()), Err("malformed"));
+        outcome.fuel
+    };
+    assert!(with_data(&"x".repeat(10_000)) - with_data("") >= 4 * 10_000 + 10_000 / 8);
 }
 
 #[test]

@@ -406,13 +406,16 @@ struct RegoInstance {
 }
 
 impl RegoInstance {
-    /// Takes what is known of the hub into the data.
+    /// Takes what is known of the hub into the data. The module chooses how much data there is to read and to write again.
     fn know(&mut self, inventory: Option<Value>) -> Result<(), PolicyError> {
         let Some(inventory) = inventory else { return Ok(()) };
+        charge(&mut self.rego.store, reading_price(self.documents.len())).map_err(policy_error)?;
         let mut data: Value = serde_json::from_str(&self.documents)
             .map_err(|error| PolicyError::Load(format!("its data cannot be read: {error}")))?;
         data["inventory"] = inventory;
-        self.data = self.rego.parse(data.to_string().as_bytes())?;
+        let text = data.to_string();
+        charge(&mut self.rego.store, price(text.len())).map_err(policy_error)?;
+        self.data = self.rego.parse(text.as_bytes())?;
         self.heap = self.rego.call("opa_heap_ptr_get", ())?;
         Ok(())
     }
