@@ -181,7 +181,7 @@ fn one(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'sta
             return Err(format!("objects of the kind {other} can only be asked about in an AdmissionReview"));
         }
         None if document.is_object() => return plain(document, args, index),
-        None => return Err("it is no object".to_owned()),
+        None => return Err("it must be an object".to_owned()),
     };
     Ok(made.into_owned())
 }
@@ -294,7 +294,7 @@ impl Hub {
             self.objects.push(document);
             return Ok(());
         }
-        let Value::Object(tables) = document else { return Err(bad("it is no object".to_owned())) };
+        let Value::Object(tables) = document else { return Err(bad("it must be an object".to_owned())) };
         for (name, mut table) in tables {
             evidence::fill_table(&mut table);
             let table = Table::deserialize(table).map_err(|error| bad(format!("{name}: {error}")))?;

@@ -143,7 +143,7 @@ pub async fn check(hub: &Cluster, request: &Request) -> Result<(), Failure> {
                 );
             }
             require(hub, "make bootstrap tokens", &rights).await?;
-            // What tokens are bound to; without it they would be good for nothing.
+            // What tokens are bound to; without it they would have no rights.
             let roles: Api<ClusterRole> = Api::all(hub.client.clone());
             let role = roles.get_metadata_opt(bootstrap::CLUSTER_ROLE).await;
             if role.map_err(|error| hub.explain("read the role of registering clusters", error))?.is_none() {

@@ -137,7 +137,7 @@ pub enum Unreadable {
     #[error("{0}")]
     File(std::io::Error),
     /// It is neither UTF-8 nor UTF-16.
-    #[error("it is no text")]
+    #[error("it is neither UTF-8 nor UTF-16")]
     NoText,
     /// It is no YAML, or no kubeconfig.
     #[error("{0}")]
@@ -454,7 +454,7 @@ users:
             assert_eq!(read(&file).unwrap().clusters.len(), 2);
         }
         std::fs::write(&file, [0xc3, 0x28]).unwrap();
-        assert_eq!(read(&file).unwrap_err().to_string(), "it is no text");
+        assert_eq!(read(&file).unwrap_err().to_string(), "it is neither UTF-8 nor UTF-16");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Inspection {
 /// Inspects a module.
 ///
 /// # Errors
-/// When it is not valid, too large, or of no kind that decides.
+/// When it is not valid, too large, or of an unsupported type.
 pub fn inspect(module: &[u8]) -> Result<Inspection, PolicyError> {
     let shape = shape::check(module, &ShapeLimits::default())?;
     let anatomy = anatomy(module)?;

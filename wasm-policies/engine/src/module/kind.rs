@@ -107,7 +107,7 @@ impl Kind {
             return Ok(Kind::WasiCommand);
         }
         Err(PolicyError::Load(format!(
-            "this module is of no kind that decides: it exports neither {INTERFACE} nor __guest_call, opa_eval_ctx_new or _start; \
+            "unsupported module type: it exports neither {INTERFACE} nor __guest_call, opa_eval_ctx_new or _start; \
              it exports {}",
             anatomy.list()
         )))

@@ -113,7 +113,9 @@ pub(crate) fn documents(kind: Kind, section: Option<&[u8]>, settings: &str) -> R
     let mut data = data.map_err(|error| PolicyError::Load(format!("its data cannot be read: {error}")))?;
     let settings: Value = serde_json::from_str(settings)
         .map_err(|error| PolicyError::Load(format!("the settings are no JSON: {error}")))?;
-    let Some(members) = data.as_object_mut() else { return Err(PolicyError::Load("its data is no object".to_owned())) };
+    let Some(members) = data.as_object_mut() else {
+        return Err(PolicyError::Load("its data must be an object".to_owned()));
+    };
     let given = !matches!(&settings, Value::Null) && settings.as_object().is_none_or(|members| !members.is_empty());
     // What the bundle says of its settings is what counts where nothing else is said.
     if kind == Kind::Opa && (given || !members.contains_key("settings")) {

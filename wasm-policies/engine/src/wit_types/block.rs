@@ -19,7 +19,7 @@ use super::{
 /// The bytes of the record itself; what it points at follows.
 const RECORD: usize = Request::SIZE32;
 
-/// What a block that begins there is good for: no member of the records needs more.
+/// The alignment of a block: no member of the records needs more.
 const ALIGN: u32 = 8;
 
 /// A request, laid out. Pointers count from the end of the record until it is known where that comes to lie.

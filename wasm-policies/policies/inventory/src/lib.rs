@@ -233,7 +233,7 @@ fn read(value: Option<&Value>) -> Result<Entry, String> {
         Some(other) => Cow::Borrowed(other),
     };
     if !value.is_object() {
-        return Err("it is no object".to_owned());
+        return Err("it must be an object".to_owned());
     }
     let entry = Entry::deserialize(&*value).map_err(|error| error.to_string().chars().take(200).collect::<String>())?;
     match entry.labels.keys().find(|key| hub::is_system_key(key)) {

@@ -78,7 +78,7 @@ fn member<'v>(parent: &'v Value, path: &str, name: &str) -> Result<Option<&'v Va
     match parent.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(found) if found.is_object() => Ok(Some(found)),
-        Some(_) => Err(PolicyError::EditRefused(format!("{path}/{name}: it is no object"))),
+        Some(_) => Err(PolicyError::EditRefused(format!("{path}/{name}: it must be an object"))),
     }
 }
 
@@ -149,7 +149,7 @@ fn render_taints(old: Option<&Value>, edits: &[Edit], patch: &mut Vec<Value>) ->
     let taints: &[Value] = match old {
         None | Some(Value::Null) => &[],
         Some(Value::Array(taints)) => taints,
-        Some(_) => return Err(PolicyError::EditRefused("/spec/taints: it is no list".to_owned())),
+        Some(_) => return Err(PolicyError::EditRefused("/spec/taints: it must be an array".to_owned())),
     };
     let says = |taint: &Value, name: &str, text: &str| taint.get(name).and_then(Value::as_str).unwrap_or("") == text;
     let mut removed = BTreeSet::new();

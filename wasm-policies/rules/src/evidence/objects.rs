@@ -60,10 +60,10 @@ pub fn approval(object: &Value) -> Result<Value, Unusable> {
     let unusable = |path: &str, wrong: &str| Unusable { path: format!("object{path}"), wrong: wrong.to_owned() };
     let text = |path: &str| {
         let found = object.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
-        found.ok_or_else(|| unusable(&path.replace('/', "."), "it is no text"))
+        found.ok_or_else(|| unusable(&path.replace('/', "."), "it must be a string that is not empty"))
     };
     let time = |path: &str| {
-        let at: Timestamp = text(path)?.parse().map_err(|_| unusable(&path.replace('/', "."), "it is no time"))?;
+        let at: Timestamp = text(path)?.parse().map_err(|_| unusable(&path.replace('/', "."), "it must be a time"))?;
         Ok(at.as_millisecond())
     };
     Ok(json!({

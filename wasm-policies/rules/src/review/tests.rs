@@ -402,7 +402,7 @@ fn what_cannot_be_read_is_named() {
     assert_eq!(said, "apiVersion: it must be admission.k8s.io/v1 or admission.k8s.io/v1beta1");
     review["request"]["object"]["metadata"]["labels"] = json!({"a": 1});
     let error = from_admission(&review["request"], &asking(false)).unwrap_err();
-    assert_eq!(error.to_string(), "request.object.metadata.labels.a: it is no text");
+    assert_eq!(error.to_string(), "request.object.metadata.labels.a: it must be a string");
     review["request"]["object"] = Value::Null;
     let error = from_admission(&review["request"], &asking(false)).unwrap_err();
     assert_eq!(error.path, "request.object");

@@ -42,11 +42,11 @@ impl<'a> At<'a> {
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<Option<T>, Unusable> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        read(value).map(Some).ok_or_else(|| unusable(self.at(name), format!("it is no {what}")))
+        read(value).map(Some).ok_or_else(|| unusable(self.at(name), format!("it must be {what}")))
     }
 
     pub(super) fn member(&self, name: &str) -> Result<Option<Self>, Unusable> {
-        let value = self.typed(name, "object", |value| value.is_object().then_some(value))?;
+        let value = self.typed(name, "an object", |value| value.is_object().then_some(value))?;
         Ok(value.map(|value| Self { value, path: self.at(name) }))
     }
 
@@ -56,29 +56,30 @@ impl<'a> At<'a> {
 
     /// A text; an empty one is none, as Go writes it.
     pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, Unusable> {
-        Ok(self.typed(name, "text", Value::as_str)?.filter(|text| !text.is_empty()))
+        Ok(self.typed(name, "a string", Value::as_str)?.filter(|text| !text.is_empty()))
     }
 
     pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Unusable> {
-        self.typed(name, "boolean", Value::as_bool)
+        self.typed(name, "a boolean", Value::as_bool)
     }
 
     pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Unusable> {
-        self.typed(name, "whole number", Value::as_i64)
+        self.typed(name, "a whole number", Value::as_i64)
     }
 
     pub(super) fn time(&self, name: &str) -> Result<Option<i64>, Unusable> {
-        self.typed(name, "time", |value| Some(value.as_str()?.parse::<Timestamp>().ok()?.as_millisecond()))
+        self.typed(name, "a time", |value| Some(value.as_str()?.parse::<Timestamp>().ok()?.as_millisecond()))
     }
 
     pub(super) fn items(&self, name: &str) -> Result<Vec<Self>, Unusable> {
-        let items = self.typed(name, "list", Value::as_array)?.map(Vec::as_slice).unwrap_or_default();
+        let items = self.typed(name, "an array", Value::as_array)?.map(Vec::as_slice).unwrap_or_default();
         let path = |index| format!("{}[{index}]", self.at(name));
         Ok(items.iter().enumerate().map(|(index, value)| Self { value, path: path(index) }).collect())
     }
 
     pub(super) fn texts(&self, name: &str) -> Result<Vec<Text<'a>>, Unusable> {
-        let text = |item: Self| item.value.as_str().map(Text::from).ok_or_else(|| unusable(item.path, "it is no text"));
+        let text =
+            |item: Self| item.value.as_str().map(Text::from).ok_or_else(|| unusable(item.path, "it must be a string"));
         self.items(name)?.into_iter().map(text).collect()
     }
 
@@ -87,7 +88,7 @@ impl<'a> At<'a> {
         let Some(member) = self.member(name)? else { return Ok(Map::default()) };
         let mut entries = Vec::new();
         for (key, value) in member.value.as_object().into_iter().flatten() {
-            let value = value.as_str().ok_or_else(|| unusable(member.at(key), "it is no text"))?;
+            let value = value.as_str().ok_or_else(|| unusable(member.at(key), "it must be a string"))?;
             entries.push((key.as_str(), Text::from(value)));
         }
         entries.sort_by_key(|(key, _)| *key);

@@ -223,7 +223,7 @@ fn unreadable(text: &str) -> Option<&'static str> {
         None => return Some("it has no member registries"),
         Some(Value::Null) => return None,
         Some(Value::Array(entries)) => entries,
-        Some(_) => return Some("its member registries is no list"),
+        Some(_) => return Some("its member registries must be an array"),
     };
     let has_mirror =
         |entry: &Value| entry.get("mirror").and_then(Value::as_str).is_some_and(|mirror| !mirror.is_empty());

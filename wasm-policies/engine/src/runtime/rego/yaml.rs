@@ -101,7 +101,7 @@ fn term(raw: Spanned<Raw>, text: &str) -> Result<Term, Error> {
             for (key, value) in members {
                 match term(key, text)? {
                     key @ Term::Text(_) => all.push((key, term(value, text)?)),
-                    _ => return Err(Error::custom("the name of a member is no text")),
+                    _ => return Err(Error::custom("the name of a member must be a string")),
                 }
             }
             all.sort_by(|(a, _), (b, _)| a.order(b));
