@@ -13,8 +13,8 @@ pub(crate) mod operator;
 mod unjoin;
 
 pub use further::{Further, FurtherHubs, detach_further, see_further};
-pub(crate) use hub::{last_heard, metadata};
 pub use hub::{Detached, Held, check_rights_to_detach, detach, inspect, refuse};
+pub(crate) use hub::{last_heard, metadata};
 pub use leaving::Leaving;
 pub(crate) use leaving::noted;
 pub(crate) use namespace::{PAUSE, namespace_gone};
