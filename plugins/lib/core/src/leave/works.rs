@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn works_whose_objects_are_to_stay_do_not_count() {
-        let work = |name: &str, option: serde_json::Value| -> ManifestWork {
+        let work = |name: &str, option: Value| -> ManifestWork {
             let spec = match option.is_null() {
                 true => json!({}),
                 false => json!({"deleteOption": option}),
@@ -144,7 +144,7 @@ mod tests {
         };
         let policy = |word: &str| json!({"propagationPolicy": word});
         let works = [
-            work("plain", serde_json::Value::Null),
+            work("plain", Value::Null),
             work("deletes", policy("Foreground")),
             work("leaves", policy("Orphan")),
             work("leaves-some", policy("SelectivelyOrphan")),
