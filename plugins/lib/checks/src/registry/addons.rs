@@ -267,7 +267,7 @@ mod tests {
         for (bad, why) in [
             ("{", "no JSON"),
             ("[]", "no member"),
-            (r#"{"registries": "r"}"#, "no list"),
+            (r#"{"registries": "r"}"#, "must be an array"),
             (r#"{"registries": [{"source": "a", "mirrors": "b"}]}"#, "no mirror"),
             (r#"{"registries": [{"source": "a", "mirror": ""}]}"#, "no mirror"),
         ] {
