@@ -202,9 +202,20 @@ fn what_an_object_lacks_is_explained_and_what_a_hub_would_refuse_is_not_sent() {
     let mut nowhere = map("nowhere", "1");
     nowhere["metadata"]["namespace"] = "nowhere".into();
     let bad = file("bad.yaml", &[map("well", "1"), unknown, nowhere]);
-    let said = work(&["create", "bad", "-f", &bad, "--clusters=day", "--wait", "--timeout=20s"]);
+    let create = ["create", "bad", "-f", &bad, "--clusters=day"];
+    succeeds(&work(&create), &["bad -n day created"]);
+    // Before the agent has looked at it, nothing else can be told of it; how long that takes is no matter of the command.
+    let told = || work(&["status", "bad", "--output=json"]);
+    let is_looked_at = || {
+        let document: Value = serde_json::from_str(&told().stdout).unwrap_or_default();
+        let objects = document["works"][0]["objects"].as_array().cloned().unwrap_or_default();
+        let lacks = |object: &Value| object["why"].as_str().is_some_and(|why| why.contains("AppliedManifestFailed"));
+        matches!(objects.as_slice(), [well, others @ ..] if well["available"] == "True" && others.iter().all(lacks))
+    };
+    until_within(SLOW, "the agent has looked at all of it", || format!("{:?}", told()), is_looked_at);
+    let said = work(&[&create[..], &["--wait", "--timeout=5s"]].concat());
     fails(&said, 124, &["Nothing default/n", "(and 1 more)", "kubectl ocm work status bad"]);
-    let said = work(&["status", "bad", "--output=json"]);
+    let said = told();
     assert_eq!(said.code, Some(3), "{said:?}");
     let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
     let objects = document["works"][0]["objects"].as_array().expect("objects").clone();

@@ -18,6 +18,12 @@ fn install(cluster: &Cluster, flags: &[&str]) -> Said {
     run(kubectl_ocm("install", cluster.kubeconfig()).arg("hub").args(flags))
 }
 
+/// What of the operator's pods is at this path; nothing where it is not there yet.
+fn pods(cluster: &Cluster, path: &str) -> String {
+    let path = format!("--output=jsonpath={path}");
+    cluster.kubectl(&["get", "pods", NAMESPACE, &path]).unwrap_or_default().trim().to_owned()
+}
+
 /// Everything that promises to change nothing.
 const PROMISES: [&[&str]; 4] = [&["--dry-run=client"], &["--dry-run=server"], &["--diff"], &["--render"]];
 
@@ -86,7 +92,10 @@ fn a_hub_from_nothing_survives_kills_and_is_installed_once() {
     let patch = r#"[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--no-such-flag"}]"#;
     hub.kubectl(&["patch", "deployment", "cluster-manager", NAMESPACE, "--type=json", "--patch", patch])
         .expect("patched");
-    let said = install(&hub, &["--wait", "--timeout=20s"]);
+    until("the pod has crashed", || {
+        pods(&hub, "{.items[*].status.containerStatuses[*].restartCount}").contains(['1', '2', '3'])
+    });
+    let said = install(&hub, &["--wait", "--timeout=10s"]);
     assert_eq!(said.code, Some(124), "{said:?}");
     assert!(said.stderr.contains("crashes") && said.stderr.contains("unknown flag: --no-such-flag"), "{}", said.stderr);
 }
@@ -94,13 +103,18 @@ fn a_hub_from_nothing_survives_kills_and_is_installed_once() {
 #[test]
 fn what_holds_up_an_installation_is_named() {
     let idle = Cluster::start(&Spec::node("stuck").ocm_images(false).schedulable(false)).expect("a cluster");
+    let said = install(&idle, &[]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    until("its pod is there", || !pods(&idle, "{.items[*].metadata.name}").is_empty());
     let said = install(&idle, &["--wait", "--timeout=4s"]);
     assert_eq!(said.code, Some(124), "{said:?}");
     assert!(said.stderr.contains("scheduler"), "{}", said.stderr);
 
     idle.kubectl(&["taint", "node", "--all", "test=busy:NoSchedule"]).expect("tainted");
     idle.start_again("kube-scheduler").expect("a scheduler starts");
-    let said = install(&idle, &["--wait", "--timeout=15s"]);
+    let found = "0/1 nodes are available";
+    until("the scheduler has looked at it", || pods(&idle, "{.items[*].status.conditions[*].message}").contains(found));
+    let said = install(&idle, &["--wait", "--timeout=5s"]);
     assert_eq!(said.code, Some(124), "{said:?}");
     assert!(said.stderr.contains("cannot be scheduled: 0/1 nodes are available"), "{}", said.stderr);
     ends_as!("errors-unschedulable", said);
