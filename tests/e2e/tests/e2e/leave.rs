@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -119,6 +119,41 @@ fn hold(cluster: &Cluster, namespace: &str) -> impl FnOnce() {
     }
 }
 
+/// What the work `early` has put there stays for as long as somebody holds it, until what is returned lets it go.
+fn held_by_somebody(cluster: &Cluster) -> impl FnOnce() {
+    let hold = move |finalizers: Value| {
+        let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
+        let object = ["patch", "configmap", "early", "--namespace=default"];
+        cluster.kubectl(&[&object[..], &["--type=merge", "--patch", &patch]].concat()).expect("it is patched");
+    };
+    hold(json!(["example.com/held"]));
+    move || hold(Value::Null)
+}
+
+/// Of the works of `leaving`, each goes once those of lower priority are gone. The command is killed while it waits for the second
+/// one, and works go on without it.
+fn works_go_in_the_order_of_their_cleanup_priority(cluster: &Cluster, mut leaves: Command, release: impl FnOnce()) {
+    // None: it is not there any more.
+    let is_leaving = |name: &str| -> Option<bool> {
+        let path = "--output=jsonpath={.metadata.deletionTimestamp}";
+        let time = hub().kubectl(&["get", "manifestwork", name, "--namespace=leaving", path]).ok()?;
+        Some(!time.trim().is_empty())
+    };
+    let mut leaves = start(&mut leaves);
+    until_within(SLOW, "the second one goes", String::new, || is_leaving("early") == Some(true));
+    assert_eq!((is_leaving("zero"), has(cluster, "configmap", "zero")), (None, false));
+    // The hub looks again and again in this time, and so does the command.
+    sleep(Duration::from_secs(10));
+    assert_eq!((is_leaving("early"), is_leaving("late")), (Some(true), Some(false)));
+    assert!(has(cluster, "configmap", "late"));
+    leaves.kill().expect("it still waits");
+    let said = ended(leaves);
+    assert!(said.stderr.contains("2 works to go, now work \"early\""), "{said:?}");
+    release();
+    until_within(SLOW, "the last one goes", String::new, || is_leaving("late").is_none());
+    assert!(!has(cluster, "configmap", "early") && !has(cluster, "configmap", "late"));
+}
+
 #[test]
 fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     let _alone = alone();
@@ -137,10 +172,10 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     release();
     nothing_stays(&cluster, &before.0);
     joined(&cluster, "leaving");
-    work(hub, "leaving", "late", "90");
-    work(hub, "leaving", "early", "1");
+    let works = [("late", "90"), ("early", "5"), ("zero", "0")];
+    works.iter().for_each(|(name, priority)| work(hub, "leaving", name, priority));
     until_within(SLOW, "works are applied", String::new, || {
-        has(&cluster, "configmap", "late") && has(&cluster, "configmap", "early")
+        works.iter().all(|(name, _)| has(&cluster, "configmap", name))
     });
 
     // Nothing of it is begun without the hub, with another one, for another cluster, or as a trial.
@@ -194,7 +229,7 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     terminal.wait_for("Delete Klusterlet \"klusterlet\" of cluster \"leaving\"");
     terminal.press("n\n");
     let (exit, seen) = terminal.end();
-    assert!(exit == 3 && seen.contains("with 2 works") && seen.contains("The operator goes, too."), "{exit}: {seen}");
+    assert!(exit == 3 && seen.contains("with 3 works") && seen.contains("The operator goes, too."), "{exit}: {seen}");
 
     // As somebody with the documented rights, killed again and again.
     let on_hub = user_with(hub, "detacher", &["detach.yaml", "leave-namespaces.yaml"]);
@@ -207,15 +242,19 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
         command.args(["leaving", "--yes", &on_hub]);
         command
     };
-    for after in [300, 900, 1_800, 3_500] {
+    let killed = |after: u64| {
         let mut killed = command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
         sleep(Duration::from_millis(after));
         let _ = killed.kill();
         killed.wait().expect("it ends");
-    }
+    };
+    let release = held_by_somebody(&cluster);
+    [300, 900].into_iter().for_each(killed);
+    works_go_in_the_order_of_their_cleanup_priority(&cluster, command(), release);
+    [1_800, 3_500].into_iter().for_each(killed);
     let said = run(&mut command());
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(!has(&cluster, "configmap", "late") && !has(&cluster, "configmap", "early"));
+    assert!(works.iter().all(|(name, _)| !has(&cluster, "configmap", name)), "{said:?}");
     let rights = |all: &BTreeSet<String>| -> BTreeSet<String> {
         let ours = ["kubectl-ocm-unjoin", "kubectl-ocm-detach", "kubectl-ocm-leave-namespaces"];
         all.iter().filter(|line| ours.iter().any(|name| line.contains(name))).cloned().collect()
@@ -364,47 +403,6 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
     assert!(said.code == Some(3) && said.stderr.contains("kubectl ocm detach sides"), "{said:?}");
     let said = unjoin(&cluster, &["second", "--yes"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    nothing_stays(&cluster, &before.0);
-    nothing_stays(hub, &before.1);
-}
-
-#[test]
-fn works_go_in_the_order_of_their_cleanup_priority() {
-    let _alone = alone();
-    let hub = hub();
-    let cluster = node();
-    let before = (sweep(&cluster), sweep(hub));
-    joined(&cluster, "ordered");
-    let works = [("operator", "100"), ("instance", "5"), ("plain", "0")];
-    works.iter().for_each(|(name, priority)| work(hub, "ordered", name, priority));
-    until_within(SLOW, "works are applied", String::new, || {
-        works.iter().all(|(name, _)| has(&cluster, "configmap", name))
-    });
-    // What the second one has put there stays for as long as somebody holds it.
-    let hold = |finalizers: Value| {
-        let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
-        let object = ["patch", "configmap", "instance", "--namespace=default"];
-        cluster.kubectl(&[&object[..], &["--type=merge", "--patch", &patch]].concat()).expect("it is patched");
-    };
-    hold(json!(["example.com/held"]));
-    let leaves = start(kubectl_ocm("unjoin", cluster.kubeconfig()).args(["ordered", "--yes", &hub_access(hub)]));
-    // None: it is not there any more.
-    let is_leaving = |name: &str| -> Option<bool> {
-        let path = "--output=jsonpath={.metadata.deletionTimestamp}";
-        let time = hub.kubectl(&["get", "manifestwork", name, "--namespace=ordered", path]).ok()?;
-        Some(!time.trim().is_empty())
-    };
-    until_within(SLOW, "the second one goes", String::new, || is_leaving("instance") == Some(true));
-    assert_eq!((is_leaving("plain"), has(&cluster, "configmap", "plain")), (None, false));
-    // The hub looks again and again in this time, and so does the command.
-    sleep(Duration::from_secs(10));
-    assert_eq!((is_leaving("instance"), is_leaving("operator")), (Some(true), Some(false)));
-    assert!(has(&cluster, "configmap", "operator"));
-    hold(Value::Null);
-    let said = ended(leaves);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.stderr.contains("2 works to go, now work \"instance\""), "{said:?}");
-    assert!(!has(&cluster, "configmap", "operator"), "{said:?}");
     nothing_stays(&cluster, &before.0);
     nothing_stays(hub, &before.1);
 }
