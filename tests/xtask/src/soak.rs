@@ -89,11 +89,12 @@ fn on_clusters(bench: &str, what: &str) -> Result<(), String> {
 }
 
 /// The tests of `tests/e2e` that ask `e2e_tests::series` which of their cases are meant.
-const SERIES: [&str; 10] = [
+const SERIES: [&str; 11] = [
     "accept::of_many_clusters_fifty_are_hostile_and_exactly_the_others_come_in",
     "controller::what_the_hub_did_and_did_not_confirm_happens_once",
     "controller::wherever_it_is_cut_off_the_next_one_comes_to_the_same_end",
     "expiry::wherever_a_withdrawal_is_cut_off_it_happens_once",
+    "hub_change::a_cluster_goes_to_another_hub_and_comes_back_and_what_works_have_applied_stays",
     "policy_engine::a_run_that_was_killed_goes_on",
     "policy_status::a_policy_is_enforced_where_the_entries_are_whole_that_bring_what_it_judges",
     "policy_status::where_the_hubs_own_webhooks_are_not_asked_or_do_not_answer_it_is_told",
