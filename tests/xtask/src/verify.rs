@@ -45,7 +45,7 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         println!("\nThe build is broken, so nothing else can be told.");
     } else {
         report.tests("layers, contracts, documents", Lanes::one(contracts));
-        report.tests("tests without clusters", Lanes::one(others));
+        report.tests("tests without clusters", Lanes::two(others));
         report.step("examples in the documentation", &["test", "--workspace", "--doc", "--quiet"]);
         report.documentation();
     }
@@ -109,6 +109,11 @@ const WAITING: [&str; 10] = [
 const LONGEST: [&str; 6] = ["policy_engine", "leave", "agent_proxy", "addon", "hosted_hub", "auto_join"];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
+/// The package whose tests compile policies and projects, mostly with one thread: in none of them does it matter how long something
+/// takes.
+const POLICIES: &str = "policy-tests";
+/// How far these step back for what runs beside them (nice(1)); what clusters run is built further behind.
+const BACK: &str = "5";
 
 /// One program of tests.
 struct Program {
@@ -121,7 +126,14 @@ struct Program {
 impl Program {
     /// It, as Cargo starts it.
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.file);
+        let mut command = match self.package == POLICIES {
+            true => {
+                let mut command = Command::new("nice");
+                command.args(["-n", BACK]).arg(&self.file);
+                command
+            }
+            false => Command::new(&self.file),
+        };
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         // The commands were built together with the tests; tests that built them again would compile most crates a
         // second time, with other features.
@@ -203,6 +215,22 @@ impl<'a> Lanes<'a> {
     fn one(programs: Vec<&'a Program>) -> Self {
         let runs = programs.into_iter().map(Run::all).collect();
         Self { queues: [runs, VecDeque::new()], lanes: vec![&[0]], always: 1, in_turn: false }
+    }
+
+    /// Those of policies beside the others, where there are two processors: a program that waits for a compiler, for a server or for a
+    /// time keeps none of them busy.
+    fn two(programs: Vec<&'a Program>) -> Self {
+        const ALL: &[usize] = &[0, 1];
+        const OF_POLICIES: &[usize] = &[1];
+        let (of_policies, others): (Vec<_>, Vec<_>) =
+            programs.into_iter().partition(|program| program.package == POLICIES);
+        let queues = [others, of_policies].map(|programs| programs.into_iter().map(Run::all).collect());
+        let lanes = match thread::available_parallelism() {
+            Ok(processors) if processors.get() > 1 => vec![ALL, OF_POLICIES],
+            _ => vec![ALL],
+        };
+        let always = lanes.len();
+        Self { queues, lanes, always, in_turn: false }
     }
 
     /// Some lanes for what keeps processors busy, and four that begin with what waits and go on with the others, while the
