@@ -58,8 +58,16 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         report.deny();
         if !programs.is_empty() {
             let count = thread::available_parallelism().map_or(1, |all| (all.get() / PROCESSORS).max(1));
-            report.on_clusters(&with_clusters, count);
-            report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
+            let package = Mutex::new(None);
+            report.on_clusters(&with_clusters, count, || {
+                println!("\n... package: what cargo xtask package packs, installed by krew");
+                let begun = Instant::now();
+                let done = krew_smoke(&programs);
+                *lock(&package) = Some((done, begun.elapsed()));
+            });
+            let done = package.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let (done, took) = done.unwrap_or_else(|| (Err("it was not packed".to_owned()), Duration::ZERO));
+            report.ended("package", done, took);
         }
     } else if deny::is_there() {
         report.deny();
@@ -199,6 +207,9 @@ impl<'a> Run<'a> {
     }
 }
 
+/// What the first lane does that has nothing left to run.
+type Last<'a> = Box<dyn FnOnce() + Send + 'a>;
+
 /// Runs, and the lanes that take them: each the next one as soon as its own has ended.
 struct Lanes<'a> {
     queues: [VecDeque<Run<'a>>; 2],
@@ -208,13 +219,14 @@ struct Lanes<'a> {
     always: usize,
     /// Whether a run does its tests one after the other.
     in_turn: bool,
+    last: Option<Last<'a>>,
 }
 
 impl<'a> Lanes<'a> {
     /// One program after the other.
     fn one(programs: Vec<&'a Program>) -> Self {
         let runs = programs.into_iter().map(Run::all).collect();
-        Self { queues: [runs, VecDeque::new()], lanes: vec![&[0]], always: 1, in_turn: false }
+        Self { queues: [runs, VecDeque::new()], lanes: vec![&[0]], always: 1, in_turn: false, last: None }
     }
 
     /// Those of policies beside the others, where there are two processors: a program that waits for a compiler, for a server or for a
@@ -230,7 +242,7 @@ impl<'a> Lanes<'a> {
             _ => vec![ALL],
         };
         let always = lanes.len();
-        Self { queues, lanes, always, in_turn: false }
+        Self { queues, lanes, always, in_turn: false, last: None }
     }
 
     /// Some lanes for what keeps processors busy, and four that begin with what waits and go on with the others, while the
@@ -244,7 +256,7 @@ impl<'a> Lanes<'a> {
         others.sort_by_key(|run| place(&LONGEST, run).unwrap_or(LONGEST.len()));
         let mut lanes: Vec<&'static [usize]> = vec![&[0, 1]; busy];
         lanes.resize(busy + 4, &[1, 0]);
-        Self { queues: [others.into(), waiting.into()], lanes, always: busy, in_turn: true }
+        Self { queues: [others.into(), waiting.into()], lanes, always: busy, in_turn: true, last: None }
     }
 }
 
@@ -278,8 +290,8 @@ impl Report {
         if good { programs } else { Vec::new() }
     }
 
-    /// Runs the programs whose tests start clusters.
-    fn on_clusters(&mut self, programs: &[&Program], busy: usize) {
+    /// Runs the programs whose tests start clusters, and does `last` once a lane has nothing left to run.
+    fn on_clusters(&mut self, programs: &[&Program], busy: usize, last: impl FnOnce() + Send) {
         let mut tests = Vec::new();
         for program in programs {
             match if program.target == STORIES { program.tests() } else { Ok(Vec::new()) } {
@@ -294,7 +306,8 @@ impl Report {
                 tests => runs.extend(Run::by_module(program, tests)),
             }
         }
-        self.tests("tests on real clusters", Lanes::by_load(runs, busy));
+        let lanes = Lanes { last: Some(Box::new(last)), ..Lanes::by_load(runs, busy) };
+        self.tests("tests on real clusters", lanes);
     }
 
     /// Runs tests, all lanes at once, and shows what each run says when it has ended.
@@ -302,8 +315,8 @@ impl Report {
         let packages: BTreeSet<&str> = lanes.queues.iter().flatten().map(|run| run.program.package.as_str()).collect();
         let packages: Vec<&str> = packages.into_iter().collect();
         self.timed(name, &format!("cargo test -p {}", packages.join(" -p ")), |report| {
-            let Lanes { queues, lanes, always, in_turn } = lanes;
-            let (queues, spare) = (&Mutex::new(queues), &Mutex::new(Spare::new()));
+            let Lanes { queues, lanes, always, in_turn, last } = lanes;
+            let (queues, spare, last) = (&Mutex::new(queues), &Mutex::new(Spare::new()), &Mutex::new(last));
             thread::scope(|scope| {
                 let (ended, results) = mpsc::channel();
                 for (lane, order) in lanes.into_iter().enumerate() {
@@ -333,6 +346,20 @@ impl Report {
                             if ended.send((run.name(), lines, good, begun.elapsed())).is_err() {
                                 break;
                             }
+                        }
+                        let last = || {
+                            loop {
+                                let mut last = lock(last);
+                                last.as_ref()?;
+                                if lane < always || lock(spare).take() {
+                                    return last.take();
+                                }
+                                drop(last);
+                                thread::sleep(Duration::from_secs(1));
+                            }
+                        };
+                        if let Some(work) = last() {
+                            work();
                         }
                     });
                 }
@@ -372,11 +399,17 @@ impl Report {
     fn timed(&mut self, name: &str, what: &str, step: impl FnOnce(&mut Self) -> Result<bool, String>) -> bool {
         println!("\n=== {name}: {what}");
         let begun = Instant::now();
-        let good = step(self).unwrap_or_else(|why| {
+        let done = step(self);
+        self.ended(name, done, begun.elapsed())
+    }
+
+    /// Says how a step has ended, and remembers it.
+    fn ended(&mut self, name: &str, done: Result<bool, String>, took: Duration) -> bool {
+        let good = done.unwrap_or_else(|why| {
             println!("{why}");
             false
         });
-        let took = begun.elapsed().as_secs_f32();
+        let took = took.as_secs_f32();
         println!("=== {name}: {} in {took:.1} s", if good { "ok" } else { "FAILED" });
         self.took.push((name.to_owned(), took));
         if !good {
