@@ -113,8 +113,27 @@ const WAITING: [&str; 10] = [
     "hub_change",
     "certificates",
 ];
-/// The longest of the others, the one with most pods first, so that none is left alone in the end.
-const LONGEST: [&str; 6] = ["policy_engine", "leave", "agent_proxy", "addon", "hosted_hub", "auto_join"];
+/// The longest of the others, the one with most pods first, and each that takes more than a minute and a half: what begins last
+/// ends soon.
+const LONGEST: [&str; 17] = [
+    "policy_engine",
+    "leave",
+    "agent_proxy",
+    "addon",
+    "hosted_hub",
+    "accept",
+    "break_glass",
+    "auto_join",
+    "approvals",
+    "gate",
+    "webhook",
+    "self_managed",
+    "install",
+    "story",
+    "wait",
+    "fleet",
+    "storm",
+];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 /// The package whose tests compile policies and projects, mostly with one thread: in none of them does it matter how long something
