@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cargo_metadata::MetadataCommand;
 use cli_tests::{binaries, root};
 use ocm_core::Exit;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
@@ -597,5 +598,61 @@ fn help_texts_and_the_page_agree_about_exit_codes() {
             assert!(codes(&text).iter().all(|code| promised.contains(code)), "a help of {verb} lists {text:?}");
             assert!(refusals(&text).is_empty(), "a refusal by a rule of ours is 3, in a help of {verb}: {text:?}");
         }
+    }
+}
+
+/// Whether documentation has an example that rustdoc compiles: a block that is in no other language, or an indented one.
+fn has_example(text: &str) -> bool {
+    const OTHERS: [&str; 2] = ["text", "yaml"];
+    let mut is_within = false;
+    for line in text.lines().map(str::trim_start) {
+        let Some(words) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            is_within = false;
+            continue;
+        };
+        match words.trim_start().strip_prefix("```") {
+            Some(language) if !is_within && !OTHERS.contains(&language.trim_end()) => return true,
+            Some(_) => is_within = !is_within,
+            // Four, and the one that every line has.
+            None if !is_within && words.starts_with("     ") && !words.trim().is_empty() => return true,
+            None => {}
+        }
+    }
+    false
+}
+
+#[test]
+fn examples_are_run_and_nobody_looks_for_them_where_there_are_none() {
+    let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec().expect("Cargo tells of its packages");
+    let mut wrong = Vec::new();
+    for package in metadata.workspace_packages() {
+        let Some(folder) = package.manifest_path.as_std_path().parent().map(|folder| folder.join("src")) else {
+            continue;
+        };
+        if !folder.join("lib.rs").is_file() {
+            continue;
+        }
+        let is_asked = package.targets.iter().any(|target| target.doctest);
+        let has_some = sources(&folder.display().to_string()).iter().any(|(_, text)| has_example(text));
+        match (is_asked, has_some) {
+            (true, false) => wrong.push(format!("{}: has no example; let its [lib] say doctest = false", package.name)),
+            (false, true) => wrong.push(format!("{}: has an example, which doctest = false hides", package.name)),
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn examples_that_rustdoc_compiles_are_told_from_other_blocks() {
+    for text in [
+        "/// ```\n/// f();\n/// ```",
+        "//! ```text\n//! x\n//! ```\n//!\n//! ```no_run\n//! f();\n//! ```",
+        "    /// Words.\n    ///\n    ///     f();",
+    ] {
+        assert!(has_example(text), "{text}");
+    }
+    for text in ["/// ```text\n///     f();\n/// ```\n/// Words.", "// ```\nf();", "/// Words `f`.\n///\n/// 1. more"] {
+        assert!(!has_example(text), "{text}");
     }
 }
