@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::roles::user_with;
 use crate::upgrade_support::AGENT;
-use crate::{Said, bundle, kubectl_ocm, object, run, settled, unchanged, until_within};
+use crate::{Said, all_settled, bundle, kubectl_ocm, object, run, unchanged, until_within};
 
 /// The name of the cluster on both hubs.
 pub const NAME: &str = "going";
@@ -84,7 +84,7 @@ impl Hubs {
     ///
     /// When it ends otherwise, does not say these words, or something has changed.
     pub fn changes_nothing(&self, mut command: Command, code: i32, words: &[&str]) -> Said {
-        let before = self.all().map(settled);
+        let before = all_settled(self.all());
         let said = run(&mut command);
         assert_eq!(said.code, Some(code), "{said:?}");
         for word in words {

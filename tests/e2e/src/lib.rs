@@ -40,7 +40,7 @@ pub mod webhook_support;
 pub use command::{Said, VARYING, ended, kubectl_ocm, run, start};
 pub(crate) use endpoint::get;
 pub use logs::log_lines;
-pub use objects::{object, resource_versions, settled, unchanged};
+pub use objects::{all_settled, object, resource_versions, settled, unchanged};
 pub(crate) use process::memory;
 pub use release::{bundle, earlier_bundle};
 pub use secrets::canaries;

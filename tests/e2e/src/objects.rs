@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -112,6 +113,18 @@ pub fn settled(cluster: &Cluster) -> BTreeMap<String, String> {
         assert!(begun.elapsed() < Duration::from_secs(180), "the cluster does not come to rest");
         last = now;
     }
+}
+
+/// The same of several clusters, which come to rest at the same time.
+///
+/// # Panics
+///
+/// When one of them does not come to rest, or cannot be read.
+pub fn all_settled<const N: usize>(clusters: [&Cluster; N]) -> [BTreeMap<String, String>; N] {
+    thread::scope(|scope| {
+        let resting = clusters.map(|cluster| scope.spawn(move || settled(cluster)));
+        resting.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 /// Of the objects that have to do with OCM, nobody has written any since.

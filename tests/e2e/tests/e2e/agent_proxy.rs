@@ -1,6 +1,7 @@
 //! `kubectl ocm join` with a proxy for the agent, and with all that is typed for its pods, on real clusters. The proxy is Debian's
 //! Apache: plain, with TLS, and with a password. Commands go through it as well.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -161,12 +162,11 @@ fn an_agent_reaches_its_hub_through_a_proxy_through_another_one_and_without_agai
     };
     let files = [joiner.as_path(), on_hub.as_path()];
     let join = |flags: &[&str]| run(&mut command(files, flags));
-    let nothing_happens = |flags: &[&str], code: i32, words: &[&str]| {
-        let before = settled(&cluster);
+    let nothing_happens = |before: &BTreeMap<String, String>, flags: &[&str], code: i32, words: &[&str]| {
         let said = join(flags);
         assert_eq!(said.code, Some(code), "{said:?}");
         assert!(words.iter().all(|word| said.stderr.contains(word)), "{words:?}: {said:?}");
-        unchanged(&cluster, &before, flags);
+        unchanged(&cluster, before, flags);
         said
     };
     let proxy = DebianProxy::start(own_address(hub).parse().expect("an address"));
@@ -177,11 +177,12 @@ fn an_agent_reaches_its_hub_through_a_proxy_through_another_one_and_without_agai
     std::fs::write(authority.path(), format!("{0}{0}", proxy.authority())).expect("written");
     let authority = format!("--proxy-ca-file={}", authority.path().display());
 
-    nothing_happens(&["--proxy-url=socks5://10.0.0.1:1080"], 2, &["neither http nor https", "--proxy-url ''"]);
-    nothing_happens(&["--proxy-url=http://127.0.0.1:3128"], 2, &["to a pod that is the pod itself"]);
+    let before = settled(&cluster);
+    nothing_happens(&before, &["--proxy-url=socks5://10.0.0.1:1080"], 2, &["neither http nor https", "--proxy-url ''"]);
+    nothing_happens(&before, &["--proxy-url=http://127.0.0.1:3128"], 2, &["to a pod that is the pod itself"]);
     let needless = ["--proxy-ca-file goes with an https --proxy-url"];
-    nothing_happens(&["--proxy-url=http://10.0.0.1:3128", authority.as_str()], 2, &needless);
-    nothing_happens(&[authority.as_str()], 2, &needless);
+    nothing_happens(&before, &["--proxy-url=http://10.0.0.1:3128", authority.as_str()], 2, &needless);
+    nothing_happens(&before, &[authority.as_str()], 2, &needless);
 
     // From nothing to available: the agent through a proxy that asks for a password, the command through one that does not.
     let typed = format!("--proxy-url={plain}");
@@ -196,15 +197,18 @@ fn an_agent_reaches_its_hub_through_a_proxy_through_another_one_and_without_agai
     }
     let key = || content(&cluster, "hub-kubeconfig-secret", "tls.crt");
     let first = key();
+    let before = settled(&cluster);
     for flags in [&["--accept", "--wait"][..], &[through_plain, "--accept", "--wait"], &[through_plain, "--diff"]] {
-        nothing_happens(flags, 0, &["already; nothing is changed"]);
+        nothing_happens(&before, flags, 0, &["already; nothing is changed"]);
     }
 
     // Through another one: first only looked at, then for real, by a command that goes through one with TLS itself.
     let typed = format!("--proxy-url={secure}");
     let flags = [typed.as_str(), authority.as_str()];
+    let before = settled(&cluster);
     for (promise, code) in [("--dry-run=client", 0), ("--dry-run=server", 0), ("--diff", 3)] {
-        let said = nothing_happens(&[&flags[..], &[promise]].concat(), code, &["would get the proxy https://"]);
+        let flags = [&flags[..], &[promise]].concat();
+        let said = nothing_happens(&before, &flags, code, &["would get the proxy https://"]);
         assert!(said.stdout.contains("bootstrap-hub-kubeconfig") && !format!("{said:?}").contains("s3cr"), "{said:?}");
     }
     let trusted = [(&joiner, &cluster), (&on_hub, hub)].map(|(file, of)| trusting(file, of, proxy.authority()));
@@ -220,7 +224,7 @@ fn an_agent_reaches_its_hub_through_a_proxy_through_another_one_and_without_agai
     let second = key();
     assert_ne!(first, second, "it has registered again");
     // Without the flag it keeps the proxy, and its CA.
-    nothing_happens(&["--accept", "--wait"], 0, &["already; nothing is changed"]);
+    nothing_happens(&settled(&cluster), &["--accept", "--wait"], 0, &["already; nothing is changed"]);
     goes_through(&cluster, Some(&secure), 2);
 
     // Without a proxy again, and without somebody who approves it at once. The command shows its own proxy a password, the right
@@ -246,7 +250,7 @@ fn an_agent_reaches_its_hub_through_a_proxy_through_another_one_and_without_agai
     succeeds(&join(&["--accept", "--wait"]), "available");
     goes_through(&cluster, None, 1);
     assert_ne!(key(), second);
-    nothing_happens(&["--proxy-url="], 0, &["already; nothing is changed"]);
+    nothing_happens(&settled(&cluster), &["--proxy-url="], 0, &["already; nothing is changed"]);
 }
 
 #[test]

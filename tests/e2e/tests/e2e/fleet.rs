@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, bundle, canaries, kubectl_ocm, object, resource_versions, run, settled};
+use e2e_tests::{Said, all_settled, bundle, canaries, kubectl_ocm, object, resource_versions, run};
 use serde_json::{Value, json};
 
 const SET: &str = "cluster.open-cluster-management.io/clusterset";
@@ -98,7 +98,7 @@ fn a_hub_and_its_clusters_come_up_together_and_one_that_is_broken_stops_nobody()
     let mut heard = Vec::new();
 
     // What is wrong with a file is told with its place, and nothing is done.
-    scene.clusters.iter().for_each(|cluster| drop(settled(cluster)));
+    drop(all_settled([hub, one, two]));
     let before = scene.versions();
     let mut typo = scene.two();
     typo[0]["lables"] = json!({"a": "b"});
@@ -164,7 +164,7 @@ fn a_hub_and_its_clusters_come_up_together_and_one_that_is_broken_stops_nobody()
     assert_eq!((mode(one), mode(two)), (json!("Default"), json!("Singleton")));
 
     // Once more, everything is as the file has it.
-    scene.clusters.iter().for_each(|cluster| drop(settled(cluster)));
+    drop(all_settled([hub, one, two]));
     let before = scene.versions();
     let said = join(&good, &[]);
     assert_eq!(said.code, Some(0), "{said:?}");

@@ -11,7 +11,9 @@ use e2e_tests::grpc_hub::{
 use e2e_tests::join_support::hub_access;
 use e2e_tests::roles::user_with;
 use e2e_tests::trouble_support::{KNOWN, TIME, finds, is_well, read};
-use e2e_tests::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled, unchanged, until, until_within};
+use e2e_tests::{
+    Said, all_settled, bundle, kubectl_ocm, object, resource_versions, run, settled, unchanged, until, until_within,
+};
 use ocm_api::names::signers;
 use serde_json::{Value, json};
 
@@ -24,7 +26,7 @@ fn join(kubeconfig: &Path, flags: &[&str]) -> Said {
 
 /// Refused or failed with this exit code and these words, and nothing is different.
 fn nothing_happens(clusters: [&Cluster; 2], kubeconfig: &Path, flags: &[&str], code: i32, words: &[&str]) {
-    let before = clusters.map(settled);
+    let before = all_settled(clusters);
     let said = join(kubeconfig, flags);
     assert_eq!(said.code, Some(code), "{words:?}: {said:?}");
     for word in words {
@@ -106,8 +108,8 @@ fn a_cluster_registers_over_grpc_is_accepted_works_and_leaves() {
         || format!("{:?}", tried()),
         || tried().code == Some(0),
     );
+    let before = all_settled(both);
     for promise in ["--dry-run=server", "--render"] {
-        let before = both.map(settled);
         let said = join(&here, &[&access, GRPC, promise]);
         assert!(said.code == Some(0) && !said.stdout.contains("eyJ"), "{said:?}");
         assert_eq!(both.map(resource_versions), before, "{promise}");
@@ -140,8 +142,8 @@ fn a_cluster_registers_over_grpc_is_accepted_works_and_leaves() {
     assert_eq!(object(cluster, &["configmap", "over-grpc", "--namespace=default"])["data"]["came"], "over gRPC");
     hub.kubectl(&["delete", "manifestwork/over-grpc", "--namespace=g1", "--timeout=120s"]).expect("it goes");
     // Again, and without a word about the driver: nothing is changed.
+    let before = settled(cluster);
     for flags in [vec![&*access, GRPC, "--wait"], vec![&*access]] {
-        let before = settled(cluster);
         let said = join(&here, &flags);
         assert!(said.code == Some(0) && said.stderr.contains("already; nothing is changed"), "{said:?}");
         unchanged(cluster, &before, "nothing is changed");
@@ -163,8 +165,9 @@ fn a_gateway_leads_agents_to_the_server_by_a_route_of_ours() {
         let all = ["--registration-drivers=csr,grpc", "--expose-grpc=gateway"];
         install(&installer, &[&all[..], flags].concat())
     };
+    // Nothing of ours is there yet that would write by itself.
+    let before = settled(&hub);
     let refused = |flags: &[&str], code: i32, words: &str| {
-        let before = settled(&hub);
         let said = through(flags);
         assert!(said.code == Some(code) && said.stderr.contains(words), "{words}: {said:?}");
         unchanged(&hub, &before, words);
@@ -191,7 +194,6 @@ fn a_gateway_leads_agents_to_the_server_by_a_route_of_ours() {
     refused(&[public], 2, "needs --grpc-server HOST[:PORT]");
     refused(&["--grpc-gateway=infra/public/other", host], 3, "it has no listener \"other\"");
     // So is what a dry run would make.
-    let before = settled(&hub);
     for (promise, code) in [("--dry-run=client", 0), ("--dry-run=server", 0), ("--diff", 3)] {
         let said = through(&[public, host, promise]);
         assert!(said.code == Some(code) && said.stdout.contains("cluster-manager-grpc-server"), "{said:?}");
@@ -219,8 +221,8 @@ fn a_gateway_leads_agents_to_the_server_by_a_route_of_ours() {
     // Whoever joins is told that name; here nobody knows it.
     let said = join(hub.kubeconfig(), &[&hub_access(&hub), "--self", GRPC, "--dry-run=client"]);
     assert!(said.stderr.contains("gRPC server at grpc.hub.example:8443"), "{said:?}");
+    let before = settled(&hub);
     for flags in [&[public, host][..], &[]] {
-        let before = settled(&hub);
         let said = through(flags);
         assert_eq!(said.code, Some(0), "{said:?}");
         unchanged(&hub, &before, "the same again");

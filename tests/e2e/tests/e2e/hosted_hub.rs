@@ -20,7 +20,7 @@ use e2e_tests::manifests::apply_client_side;
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::own_address;
-use e2e_tests::{Said, bundle, earlier_bundle, kubectl_ocm, object, resource_versions, run, settled, until_within};
+use e2e_tests::{Said, all_settled, bundle, earlier_bundle, kubectl_ocm, object, resource_versions, run, until_within};
 use serde_json::{Value, json};
 
 /// The namespace of the hub's pods, on both clusters, and the name of the ClusterManager.
@@ -177,7 +177,7 @@ fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() 
     let install = |flags: &[&str]| command("install", &installer, flags);
 
     // What cannot be.
-    let untouched = both.map(settled);
+    let untouched = all_settled(both);
     let named = "--hub-context NAME or --hub-kubeconfig FILE";
     ends(2, &[named], install(&["--mode=hosted", &addresses[0], &addresses[1]]));
     ends(2, &["--mode hosted"], install(&[&access]));
@@ -228,7 +228,7 @@ fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() 
     assert!(lets_in(hub, &first) && !format!("{said:?}").contains(&first));
 
     // Neither is half of it made a hub of its own or taken away, nor another cluster taken for its hub.
-    let there = both.map(settled);
+    let there = all_settled(both);
     ends(2, &["nothing says which cluster it is", "--hub-context NAME"], install(&[]));
     ends(3, &["in mode Hosted", "not moved"], install(&["--mode=default"]));
     let on_itself = "run on another cluster, which hosts it";
@@ -307,7 +307,7 @@ fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() 
     assert_eq!(said.code, Some(0), "{said:?}");
     nothing_stays(cluster, &before[2]);
     let hub_of_remover = to(&remover_on_hub);
-    let there = both.map(settled);
+    let there = all_settled(both);
     let said = ends(0, &[], command("uninstall", hosting.kubeconfig(), &["--dry-run=server", &admin]));
     assert!(said.stdout.contains("namespace/open-cluster-management-hub-operator deleted"), "{said:?}");
     assert_eq!(both.map(resource_versions), there);

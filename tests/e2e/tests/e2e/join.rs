@@ -119,10 +119,10 @@ fn with_both_kubeconfigs_a_cluster_is_available_and_stays_as_it_is() {
 
     let join_command = JoinCommand::create(hub, &[]).flags();
     let diff = vec![hub_access.clone(), "--diff".into()];
+    let before = settled(&cluster);
     for flags in
         [vec![hub_access.clone(), "--accept".into(), "--wait".into()], join_command, vec![hub_access.clone()], diff]
     {
-        let before = settled(&cluster);
         let said = join(&cluster, "both", &flags);
         assert_eq!(said.code, Some(0), "{said:?}");
         assert!(said.stderr.contains("already; nothing is changed"), "{said:?}");

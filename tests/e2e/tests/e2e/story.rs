@@ -7,7 +7,7 @@ use std::path::Path;
 use control_plane::{Cluster, Spec};
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, policy, prepare};
-use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, run, settled, unchanged, until};
+use e2e_tests::{Said, all_settled, bundle, kubectl_ocm, log_lines, run, settled, unchanged, until};
 use serde_json::Value;
 
 /// Both kubeconfigs in one file, with the contexts `hub` and `managed`.
@@ -192,7 +192,7 @@ fn from_nothing_to_available_with_the_documented_rights() {
     assert!(said.stdout.contains("already accepted"), "{}", said.stdout);
 
     // Joining again changes nothing on either side.
-    let (hub_before, one_before) = (settled(hub), settled(one));
+    let [hub_before, one_before] = all_settled([hub, one]);
     ok(&join("--wait=available"));
     unchanged(one, &one_before, "a second join changes nothing on the cluster");
     unchanged(hub, &hub_before, "a second join changes nothing on the hub");
@@ -219,7 +219,7 @@ fn from_nothing_to_available_with_the_documented_rights() {
     };
     ok(&join_two());
     assert_eq!(phase("two"), "Available");
-    let (hub_before, two_before) = (settled(hub), settled(two));
+    let [hub_before, two_before] = all_settled([hub, two]);
     ok(&join_two());
     unchanged(two, &two_before, "a second join changes nothing on the cluster");
     unchanged(hub, &hub_before, "a second join changes nothing on the hub");
