@@ -136,8 +136,8 @@ const LONGEST: [&str; 17] = [
 ];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
-/// The package whose tests compile policies and projects, mostly with one thread: in none of them does it matter how long something
-/// takes.
+/// The package whose tests compile policies and projects, mostly with one thread. In none of them does it matter how long
+/// something takes.
 const POLICIES: &str = "policy-tests";
 /// How far these step back for what runs beside them (nice(1)); what clusters run is built further behind.
 const BACK: &str = "5";
@@ -248,8 +248,8 @@ impl<'a> Lanes<'a> {
         Self { queues: [runs, VecDeque::new()], lanes: vec![&[0]], always: 1, in_turn: false, last: None }
     }
 
-    /// Those of policies beside the others, where there are two processors: a program that waits for a compiler, for a server or for a
-    /// time keeps none of them busy.
+    /// Those of policies beside the others, where there are two processors: a program that waits for a compiler or for a server
+    /// keeps none of them busy.
     fn two(programs: Vec<&'a Program>) -> Self {
         const ALL: &[usize] = &[0, 1];
         const OF_POLICIES: &[usize] = &[1];
@@ -520,6 +520,8 @@ fn counts(line: &str) -> Option<[u32; 3]> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -527,5 +529,31 @@ mod tests {
         let line = "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s";
         assert_eq!(counts(line), Some([3, 2, 1]));
         assert_eq!(counts("test a ... ok"), None);
+    }
+
+    #[test]
+    fn tests_of_policies_run_beside_the_others_and_step_back_for_them() {
+        let program = |package: &str, file: &str| {
+            let (package, target) = (package.to_owned(), "lib tests".to_owned());
+            Program { package, target, folder: PathBuf::new(), file: file.into() }
+        };
+        let programs = [program("ocm-core", "core"), program(POLICIES, "policies")];
+        let lanes = Lanes::two(programs.iter().collect());
+        let of = |runs: &VecDeque<Run<'_>>| runs.iter().map(Run::name).collect::<Vec<_>>();
+        assert_eq!(of(&lanes.queues[0]), ["ocm-core: lib tests"]);
+        assert_eq!(of(&lanes.queues[1]), ["policy-tests: lib tests"]);
+        assert!(lanes.lanes[0].contains(&0) && lanes.lanes[0].contains(&1), "one lane is enough for all");
+        assert_eq!(programs.each_ref().map(|program| program.command().get_program().to_owned()), ["core", "nice"]);
+    }
+
+    #[test]
+    fn what_comes_last_is_done_once() {
+        let done = AtomicUsize::new(0);
+        let last: Last<'_> = Box::new(|| {
+            done.fetch_add(1, Ordering::Relaxed);
+        });
+        let lanes = Lanes { last: Some(last), ..Lanes::by_load(Vec::new(), 1) };
+        assert!(Report::default().tests("nothing", lanes));
+        assert_eq!(done.load(Ordering::Relaxed), 1);
     }
 }
