@@ -2,7 +2,7 @@
 //! back with access to both.
 //!
 //! `cargo test -p e2e-tests --test e2e hub_change::`; it needs root. Commands that are killed at every step, gRPC and the hosted modes
-//! are told by `cargo soak --parts stories`; `cargo soak --parts series` waits until what works of the former hub left is forgotten.
+//! are told by `cargo soak --parts stories`. `cargo soak --parts series` waits here until the agent has forgotten its former hub.
 
 use std::time::Duration;
 
