@@ -656,3 +656,45 @@ fn examples_that_rustdoc_compiles_are_told_from_other_blocks() {
         assert!(!has_example(text), "{text}");
     }
 }
+
+/// Whether a source has tests of its own.
+fn has_tests(path: &Path) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines().map(str::trim_start).any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+}
+
+/// Whether there is a source with tests of its own in a folder or in one below it, but for one file of the folder.
+fn has_tests_in(folder: &Path, but_for: &str) -> bool {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    entries.flatten().map(|entry| entry.path()).any(|path| match path.is_dir() {
+        true => has_tests_in(&path, ""),
+        false => {
+            let is_meant = path.file_name().is_some_and(|name| name != but_for);
+            is_meant && path.extension().is_some_and(|end| end == "rs") && has_tests(&path)
+        }
+    })
+}
+
+#[test]
+fn targets_with_tests_are_tested_and_no_others_are_linked_for_that() {
+    let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec().expect("Cargo tells of its packages");
+    let mut wrong = Vec::new();
+    for package in metadata.workspace_packages() {
+        let has_library = package.targets.iter().any(|target| target.src_path.ends_with("src/lib.rs"));
+        for target in &package.targets {
+            let path = target.src_path.as_std_path();
+            let Some(folder) = path.parent().filter(|folder| folder.ends_with("src")) else { continue };
+            let has_some = match path.ends_with("main.rs") {
+                true if has_library => has_tests(path),
+                true => has_tests_in(folder, ""),
+                false => has_tests_in(folder, "main.rs"),
+            };
+            match (target.test, has_some) {
+                (true, false) => wrong.push(format!("{} has no test; let its target say test = false", target.name)),
+                (false, true) => wrong.push(format!("{} has tests, which test = false hides", target.name)),
+                _ => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
