@@ -360,7 +360,12 @@ impl Report {
                             if in_turn {
                                 command.arg("--test-threads=1");
                             }
-                            let good = watch(&mut command, |line| lines.push(line.to_owned()));
+                            let mut since = begun;
+                            let good = watch(&mut command, |line| {
+                                let took = in_turn.then(|| since.elapsed());
+                                lines.push(timed_line(line, took));
+                                since = Instant::now();
+                            });
                             // Nobody listens any more: what is left need not be run.
                             if ended.send((run.name(), lines, good, begun.elapsed())).is_err() {
                                 break;
@@ -467,6 +472,14 @@ impl Report {
     }
 }
 
+/// A line of a test runner, with how long the test took that it is about; where tests run beside each other, nobody knows that.
+fn timed_line(line: &str, took: Option<Duration>) -> String {
+    match took.filter(|_| line.starts_with("test ") && line.contains(" ... ")) {
+        Some(took) => format!("{line} ({:.0} s)", took.as_secs_f32()),
+        None => line.to_owned(),
+    }
+}
+
 fn lock<T>(one: &Mutex<T>) -> MutexGuard<'_, T> {
     one.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -544,6 +557,15 @@ mod tests {
         assert_eq!(of(&lanes.queues[1]), ["policy-tests: lib tests"]);
         assert!(lanes.lanes[0].contains(&0) && lanes.lanes[0].contains(&1), "one lane is enough for all");
         assert_eq!(programs.each_ref().map(|program| program.command().get_program().to_owned()), ["core", "nice"]);
+    }
+
+    #[test]
+    fn the_line_of_a_test_says_how_long_it_took() {
+        let took = Some(Duration::from_secs(7));
+        assert_eq!(timed_line("test a ... ok", took), "test a ... ok (7 s)");
+        assert_eq!(timed_line("test a ... ok", None), "test a ... ok");
+        let result = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 9.00s";
+        assert_eq!(timed_line(result, took), result);
     }
 
     #[test]
