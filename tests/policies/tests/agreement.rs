@@ -29,8 +29,6 @@ use support::{Random, number};
 enum Exception {
     /// A person who names a cluster lets it in again; policies decide while nobody looks.
     DeniedBefore,
-    /// The list of used names is evidence that an administrator gives to policies; `accept` does not read it.
-    UsedNames,
     /// `accept` comes after the hub's own controllers, which may have written since the cluster was created.
     AfterHub,
     /// A cluster without a request that could be judged: policies are asked about requests.
@@ -43,9 +41,8 @@ enum Exception {
     AcceptedBefore,
 }
 
-const EXCEPTIONS: [Exception; 7] = [
+const EXCEPTIONS: [Exception; 6] = [
     Exception::DeniedBefore,
-    Exception::UsedNames,
     Exception::AfterHub,
     Exception::NoRequest,
     Exception::Decided,
@@ -194,10 +191,6 @@ impl Case<'_> {
         let by_name = self.hub.options.chosen == Chosen::ByName;
         if by_name && claim.remove(Code::DeniedBefore.word()) {
             self.meet(Exception::DeniedBefore);
-        }
-        let listed = !self.hub.used["data"][self.hub.name].is_null();
-        if listed && claim.remove(Code::NameUsedBefore.word()) {
-            self.meet(Exception::UsedNames);
         }
         assert_eq!(claim, Codes::new(), "accept approves r{index}");
         if (accept || !by_name || self.is_accepted_by_hub()) && !self.has_joined() {

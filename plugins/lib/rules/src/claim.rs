@@ -248,8 +248,6 @@ pub struct Facts<'a> {
     pub role_created: Option<i64>,
     /// What the policy controller has noted of the name, if anything.
     pub registration: Option<Registration<'a>>,
-    /// Whether the hub keeps a record of the name as used.
-    pub recorded: bool,
     /// The time; none where what was noted counts whatever the time is.
     pub now: Option<i64>,
 }
@@ -302,7 +300,6 @@ pub fn used_before<'a>(
         _ if facts.role_created.is_some_and(|created| older(Some(created))) => {
             "the role of its agents is older than this registration"
         }
-        _ if facts.recorded => "the hub has a record of the name",
         _ => return None,
     };
     let detail = format!("a cluster of this name was here before: {trace}");
@@ -492,7 +489,6 @@ mod tests {
             (none, &[granted("k1", 99)], "a certificate for the name was approved before this registration"),
             (none, &[UNKNOWN], "a certificate for the name was approved before this registration"),
             (Facts { role_created: Some(99), ..none }, &[], "the role of its agents is older than this registration"),
-            (Facts { recorded: true, ..none }, &[], "the hub has a record of the name"),
             (noted(Some("other"), Some(86_400_000)), &[], "its certificates may be valid until 1970-01-02T00:00:00Z"),
             (noted(Some("other"), Some(i64::MAX)), &[], "nobody can tell until when its certificates are valid"),
         ] {
@@ -521,7 +517,7 @@ mod tests {
             name: "a",
             holder: Some(Holder { deleting: true, ..NEW }),
             namespace: Namespace::Foreign,
-            recorded: true,
+            role_created: Some(99),
             ..Facts::default()
         };
         let codes: Vec<Code> = first_certificate(&facts, "k1", [granted("k2", 110)].into_iter())

@@ -50,7 +50,6 @@ pub(crate) struct Hub {
     pub(crate) namespaces: Vec<Value>,
     pub(crate) roles: Vec<Value>,
     pub(crate) registrations: Vec<Value>,
-    pub(crate) used: Value,
     pub(crate) csrs: Vec<Arc<Csr>>,
     pub(crate) options: Options,
 }
@@ -83,10 +82,6 @@ impl Maker {
             "labels": {LABEL: if own { name } else { "other" }}}});
         let role = json!({"metadata": {"name": format!("open-cluster-management:managedcluster:{name}"),
             "creationTimestamp": time(*random.one(&[90, 100, 101, 101])), "labels": {LABEL: name}}});
-        let mut data = json!({"other": ""});
-        if random.once_in(10) {
-            data[name] = json!("2025-12-01");
-        }
         let csrs = (0..random.below(4)).map(|number| self.csr(name, number, random)).collect();
         let mut hub = Hub {
             name,
@@ -94,7 +89,6 @@ impl Maker {
             namespaces: if random.once_in(2) { vec![namespace] } else { Vec::new() },
             roles: if random.once_in(3) { vec![role] } else { Vec::new() },
             registrations: Vec::new(),
-            used: json!({"metadata": {"name": "used-cluster-names"}, "data": data}),
             csrs,
             options: Options { settings: Settings { requesters, ..Settings::default() }, chosen, ..Options::default() },
         };
@@ -330,9 +324,11 @@ impl Hub {
             EvidenceSource::Namespaces => self.namespaces.clone(),
             EvidenceSource::Csrs => self.csrs.iter().map(|csr| csr.row.clone()).collect(),
             EvidenceSource::Registrations => self.registrations.iter().map(evidence::registration).collect(),
-            EvidenceSource::ConfigMap { .. } => evidence::entries(&self.used),
             EvidenceSource::Objects { resource, .. } if resource == "clusterroles" => self.roles.clone(),
-            EvidenceSource::Objects { .. } | EvidenceSource::ClusterSets | EvidenceSource::Approvals => Vec::new(),
+            EvidenceSource::ConfigMap { .. }
+            | EvidenceSource::Objects { .. }
+            | EvidenceSource::ClusterSets
+            | EvidenceSource::Approvals => Vec::new(),
         }
     }
 }
@@ -342,7 +338,7 @@ impl fmt::Display for Hub {
         let csrs: Vec<&Value> = self.csrs.iter().map(|csr| &csr.row).collect();
         let all = json!({
             "cluster": self.cluster, "namespaces": self.namespaces, "roles": self.roles,
-            "registrations": self.registrations, "used": self.used, "csrs": csrs,
+            "registrations": self.registrations, "csrs": csrs,
         });
         write!(f, "{all:#}\n{:?}", self.options)
     }

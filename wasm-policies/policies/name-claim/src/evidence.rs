@@ -15,7 +15,6 @@ const CSRS: &str = "csrs";
 const NAMESPACES: &str = "namespaces";
 const ROLES: &str = "roles";
 const NOTED: &str = "registrations";
-const USED: &str = "used-names";
 
 const NAME: &str = "/metadata/name";
 const LABEL: &str = "/metadata/labels/open-cluster-management.io~1cluster-name";
@@ -67,17 +66,12 @@ pub(crate) fn queries(builder: ManifestBuilder) -> ManifestBuilder {
         resource: "clusterroles".to_owned(),
         namespace: None,
     };
-    let used = EvidenceSource::ConfigMap {
-        namespace: "open-cluster-management".to_owned(),
-        name: "used-cluster-names".to_owned(),
-    };
     builder
         .needs_of_cluster(CLUSTERS, EvidenceSource::Clusters, NAME, &CLUSTER_FIELDS)
         .needs_of_cluster(CSRS, EvidenceSource::Csrs, "/clusters", &CSR_FIELDS)
         .needs_of_cluster(NAMESPACES, EvidenceSource::Namespaces, NAME, &[LABEL, CREATED])
         .needs_of_cluster(NOTED, EvidenceSource::Registrations, "/cluster", &["/clusterUid", "/until"])
         .needs_of_cluster(ROLES, roles, LABEL, &[CREATED])
-        .needs_of_cluster(USED, used, NAME, &[])
 }
 
 /// What is known about a name, and what is not.
@@ -189,7 +183,6 @@ impl<'r, 'a> Evidence<'r, 'a> {
             namespace,
             role_created,
             registration: self.registration(),
-            recorded: self.row(USED, self.name).is_some(),
             now: Some(self.request.now()),
         }
     }

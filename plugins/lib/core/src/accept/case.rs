@@ -121,7 +121,6 @@ impl<'a> Case<'a> {
             namespace: found.namespace,
             role_created: millis(found.role_created),
             registration: found.registration,
-            recorded: false,
             now: millis(found.now),
         };
         let requests =
