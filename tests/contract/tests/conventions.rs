@@ -130,12 +130,22 @@ fn names_a_flag(text: &str) -> bool {
 }
 
 /// Libraries of which what would help is a value, which `ocm-cli` and the binaries word.
-const COMMANDLESS: &[&str] =
-    &["plugins/lib/core", "plugins/lib/flows", "plugins/lib/kube", "plugins/lib/net", "plugins/lib/rules"];
+const COMMANDLESS: &[&str] = &[
+    "plugins/lib/core",
+    "plugins/lib/flows",
+    "plugins/lib/kube",
+    "plugins/lib/net",
+    "plugins/lib/rules",
+    "wasm-policies/certificates",
+    "wasm-policies/controller",
+    "wasm-policies/distribution",
+    "wasm-policies/engine",
+    "wasm-policies/rules",
+    "wasm-policies/server",
+];
 
 /// Files that name commands, and why.
 const COMMANDS: &[(&str, &str)] = &[
-    ("plugins/lib/core/src/fleet", "hints say what to write into the file, and what to type in its place"),
     ("plugins/lib/core/src/hub_addon/guard.rs", "a refusal says which command does what an object would"),
     ("plugins/lib/core/src/install/images.rs", "notes of a plan are sentences"),
     ("plugins/lib/core/src/join/asking.rs", "what is waited for is a sentence"),
@@ -148,9 +158,14 @@ const COMMANDS: &[(&str, &str)] = &[
     ),
     ("plugins/lib/flows/src/accept/carry_out.rs", "it is written into a condition of the request"),
     ("plugins/lib/flows/src/join/fallback.rs", "notes and warnings are sentences"),
-    ("plugins/lib/flows/src/join/reach.rs", "a hint names the line that token and address come from"),
     ("plugins/lib/flows/src/join/registered.rs", "warnings are sentences"),
-    ("plugins/lib/flows/src/leave/unjoin/operator.rs", "notes are sentences"),
+    ("wasm-policies/certificates/src/run.rs", "conditions on the hub end with commands that are ready to be pasted"),
+    (
+        "wasm-policies/controller/src/enforcement.rs",
+        "conditions on the hub end with commands that are ready to be pasted",
+    ),
+    ("wasm-policies/controller/src/modules.rs", "conditions on the hub end with commands that are ready to be pasted"),
+    ("wasm-policies/controller/src/registrations.rs", "what keeps an acceptance from beginning is a sentence"),
 ];
 
 /// Whether a command of the suite stands in a text.

@@ -1,7 +1,6 @@
 //! Fleet files: how they are read, what is wrong with them, and what would help, in the words of their fields where a command
 //! for one cluster has flags.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use ocm_core::fleet::{self, Fleet, Wrong};
@@ -36,11 +35,13 @@ fn refused(file: &Path, all: &[Wrong]) -> Failure {
             several.iter().fold(Failure::usage(sentence), Failure::because)
         }
     };
-    let mut told = BTreeSet::new();
-    all.iter()
-        .filter_map(|wrong| wrong.hint.clone())
-        .filter(|hint| told.insert(hint.clone()))
-        .fold(failure, Failure::hint)
+    let mut hints: Vec<&Hint> = Vec::new();
+    for hint in all.iter().filter_map(|wrong| wrong.hint.as_ref()) {
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+    hints.into_iter().cloned().fold(failure, Failure::hint)
 }
 
 /// A failure as it is of use to whoever writes the file.

@@ -50,6 +50,7 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::Cluster(role) => format!("name one that it has: --{}cluster NAME", prefix(*role)),
         Remedy::NameHub => "name the hub with --context, or make this cluster one: kubectl ocm install hub".to_owned(),
         Remedy::InstallHub => "make it one: kubectl ocm install hub".to_owned(),
+        Remedy::InstallHubApart => "leave hub.install out, and install it apart: kubectl ocm install hub".to_owned(),
         Remedy::ReinstallHub => "when it is gone, install the hub again: kubectl ocm install hub".to_owned(),
         Remedy::RestoreHubOperator => "bring it back: kubectl ocm install hub".to_owned(),
         Remedy::RestoreHubOperatorFirst => "put it back, then run this again: kubectl ocm install hub".to_owned(),
@@ -77,6 +78,7 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::OtherToken => {
             "see what the hub has: kubectl ocm token list; make a new one: kubectl ocm token create".to_owned()
         }
+        Remedy::CaAndPin => "take both from the same line: kubectl ocm token create".to_owned(),
         Remedy::ComparePin => "compare the pin with a new line of the hub: kubectl ocm token create".to_owned(),
         Remedy::ListTokens => "see which there are: kubectl ocm token list".to_owned(),
         Remedy::NameLeaving => "kubectl ocm unjoin CLUSTER".to_owned(),
@@ -149,6 +151,9 @@ fn what_to_type(remedy: &Remedy) -> String {
         ),
         Remedy::Accept(name) => {
             format!("a person may let it in, where no policy refuses that: kubectl ocm accept {name}")
+        }
+        Remedy::AcceptWithRole => {
+            "write accept: false; when the IAM role of the agent is there, on the hub: kubectl ocm accept NAME".to_owned()
         }
         Remedy::ExplainAcceptance(name, key) => {
             let key = key.iter().map(|key| format!(" --fingerprint {key}")).collect::<String>();

@@ -34,6 +34,8 @@ pub enum Remedy {
     NameHub,
     /// Make this cluster a hub.
     InstallHub,
+    /// Leave the hub's installation out of a fleet file, and install the hub by itself.
+    InstallHubApart,
     /// Install the hub again when what is left of it is gone.
     ReinstallHub,
     /// Have the hub's operator back.
@@ -66,6 +68,8 @@ pub enum Remedy {
     OtherToken,
     /// See which tokens the hub has.
     ListTokens,
+    /// Take the CA of the hub and its pin from the same place.
+    CaAndPin,
     /// Compare the pin of the hub's CA with what the hub says now.
     ComparePin,
     /// Say which cluster leaves.
@@ -131,6 +135,8 @@ pub enum Remedy {
     LeaveToPerson(String),
     /// Let the cluster of this name in.
     Accept(String),
+    /// Have a fleet file accept no cluster that has an identity of AWS, and accept it when the IAM role of its agent is there.
+    AcceptWithRole,
     /// Look at why the cluster of this name is not let in, with the key that is meant.
     ExplainAcceptance(String, Option<String>),
     /// Say that one approves the cluster of this name, so that a policy counts it.

@@ -14,6 +14,7 @@ use super::fields::{
 use super::file::{Access, AddOnAuthWord, DriverWord, Entry, ModeWord};
 use super::wrong::Place;
 use super::{Files, Wrong};
+use crate::Remedy;
 use crate::cluster_name::check_new;
 use crate::cluster_sets::can_name;
 use crate::grpc;
@@ -144,9 +145,7 @@ pub(super) fn read(entry: Entry, place: &Place, files: Files<'_>) -> Result<Memb
     if accept && driver.as_ref().is_some_and(|driver| driver.auth_type == RegistrationAuthType::AwsIrsa) {
         return Err(place
             .wrong("accept", "it approves a certificate request, and with an identity of AWS there is none")
-            .hint(
-                "write accept: false; when the IAM role of the agent is there, on the hub: kubectl ocm accept NAME",
-            ));
+            .hint(Remedy::AcceptWithRole));
     }
     if let Some(set) = entry.cluster_set.as_ref().filter(|set| !can_name(set)) {
         return Err(place.wrong("clusterSet", format!("{set:?} cannot be the name of a set of clusters")));

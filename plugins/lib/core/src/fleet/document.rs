@@ -80,6 +80,7 @@ mod tests {
     use ocm_api::operator::{AddOnAuthType, KlusterletMode, RegistrationAuthType};
 
     use super::*;
+    use crate::Hint;
     use crate::join::proxy::AgentProxy;
     use crate::release::Component;
 
@@ -98,7 +99,12 @@ mod tests {
         let mut all = fleet(text).unwrap_err();
         assert_eq!(all.len(), 1, "{all:?}");
         let wrong = all.remove(0);
-        (wrong.to_string(), wrong.hint.unwrap_or_default())
+        let hint = match &wrong.hint {
+            Some(Hint::Text(text)) => text.clone(),
+            Some(Hint::Remedy(remedy)) => format!("{remedy:?}"),
+            None => String::new(),
+        };
+        (wrong.to_string(), hint)
     }
 
     const TWO: &str =

@@ -8,13 +8,13 @@ use super::fields::{
 use super::file::{Access, DriverWord, EndpointWord, ExposureWord, HubEntry, InstallEntry};
 use super::wrong::Place;
 use super::{Files, Wrong};
-use crate::Failure;
 use crate::install::feature_gates::{AUTO_APPROVAL, GATES};
 use crate::install::gateway::Gateway;
 use crate::install::hosted::Hosting;
 use crate::install::{Driver, DriverSetting, GrpcEndpoint, GrpcExposure, Options, OptionsError};
 use crate::release::Component;
 use crate::values::Kind;
+use crate::{Failure, Remedy};
 
 /// The hub of a fleet.
 #[derive(Clone, Debug)]
@@ -220,7 +220,7 @@ pub fn options_failure(error: OptionsError) -> Failure {
         | OptionsError::HostedGrpc => Failure::refused(
             "hub.install: the hub is hosted on another cluster, and a file does not install such a one",
         )
-        .hint("leave hub.install out, and install it apart: kubectl ocm install hub"),
+        .hint(Remedy::InstallHubApart),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::nearest;
+use crate::{Hint, nearest};
 
 /// What is wrong with a fleet file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Wrong {
     /// What is wrong there.
     pub why: String,
     /// What was probably meant, or what to write.
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
 }
 
 impl Wrong {
@@ -25,7 +25,7 @@ impl Wrong {
 
     /// With what to write.
     #[must_use]
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.hint = Some(hint.into());
         self
     }

@@ -111,7 +111,7 @@ async fn authority(endpoint: &Endpoint, trust: &Trust, narrator: &dyn Narrator) 
             trusted.retain(|certificate| Pin::of(certificate).is_some_and(|pin| pins.contains(&pin)));
             if trusted.is_empty() {
                 return Err(Failure::new(Reason::Tls, "the CA that was given does not have the pinned key")
-                    .hint("take both from the same line: kubectl ocm token create"));
+                    .hint(Remedy::CaAndPin));
             }
         }
         return hub::vouching(endpoint, &trusted).await;

@@ -51,7 +51,7 @@ pub(super) async fn operator(
             rights_left(managed, &klusterlet, narrator, each).await?;
         }
     }
-    const LEFT: &str = "what is left of the operator stays; `kubectl ocm join` again puts back what it lacks";
+    const LEFT: &str = "what is left of the operator stays; joining the cluster again puts back what it lacks";
     if let Some(name) = made_meanwhile(managed, dry_run).await? {
         stays(&name, LEFT);
         return Ok(None);
