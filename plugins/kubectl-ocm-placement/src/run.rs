@@ -152,7 +152,7 @@ fn no_prioritizer(text: &str, error: PrioritizerError) -> Failure {
                 .hint("such as BuiltIn:Steady:3")
         }
         PrioritizerError::Weight(weight) => {
-            Failure::usage(format!("--prioritizer {text:?}: the weight {weight:?} is no number from -10 to 10"))
+            Failure::usage(format!("--prioritizer {text:?}: the weight {weight:?} must be a number from -10 to 10"))
         }
         PrioritizerError::Unknown { name, near, known } => {
             Failure::usage(format!("--prioritizer {text:?}: no score {name:?} is built in")).hint(match near {

@@ -360,7 +360,7 @@ fn operation(word: &str) -> Result<Operation, String> {
 }
 
 fn time(word: &str) -> Result<Timestamp, String> {
-    word.parse().map_err(|_| "it is no time such as 2026-01-31T12:00:00Z".to_owned())
+    word.parse().map_err(|_| "it must be a time such as 2026-01-31T12:00:00Z".to_owned())
 }
 
 /// Arguments of `kubectl ocm policy run`.

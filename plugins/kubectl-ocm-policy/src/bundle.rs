@@ -72,7 +72,7 @@ pub(crate) fn module(bundle: &[u8]) -> Result<Vec<u8>, String> {
     };
     let Some(data) = data else { return Ok(module.clone()) };
     let members: Map<String, Value> =
-        serde_json::from_slice(&data).map_err(|error| format!("its {DATA} is no object of JSON: {error}"))?;
+        serde_json::from_slice(&data).map_err(|error| format!("its {DATA} must be a JSON object: {error}"))?;
     // A module that carries nothing is the same, and has the same digest, with and without its bundle.
     Ok(if members.is_empty() { module.clone() } else { annotate(module, "ocm-policy-data", &data) })
 }
@@ -157,7 +157,7 @@ mod tests {
         for path in ["/other.wasm", "/nested/data.json", "/patch.json", "/etc/passwd"] {
             assert_eq!(with(path, b"{}"), format!("{path} is in it, which opa build --target wasm does not write"));
         }
-        assert!(with("/data.json", b"[]").starts_with("its data.json is no object of JSON: "));
+        assert!(with("/data.json", b"[]").starts_with("its data.json must be a JSON object: "));
         let twice = bundle(&[("/data.json", b"{}"), ("/policy.wasm", EMPTY), ("data.json", b"{}")]);
         assert_eq!(module(&twice), Err("it holds data.json twice".to_owned()));
         for kind in [EntryType::Symlink, EntryType::Link, EntryType::GNUSparse, EntryType::Fifo] {

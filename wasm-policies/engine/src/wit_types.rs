@@ -629,9 +629,8 @@ impl TryFrom<Fact> for Json {
             Fact::Integer(number) => number.into(),
             Fact::Text(text) => text.into(),
             Fact::Texts(texts) => texts.into(),
-            Fact::Json(json) => {
-                serde_json::from_str(&json).map_err(|_| PolicyError::Malformed("a fact is no JSON".to_owned()))?
-            }
+            Fact::Json(json) => serde_json::from_str(&json)
+                .map_err(|_| PolicyError::Malformed("a fact is not valid JSON".to_owned()))?,
         })
     }
 }

@@ -164,7 +164,7 @@ impl Gate {
             self.metrics.count(UNREADABLE, 400);
             Reviewed { status: 400, body: why.as_bytes().to_vec(), decided: None }
         };
-        let is_no_json = |error| bad(&format!("the body is no JSON: {error}\n"));
+        let is_no_json = |error| bad(&format!("the body is not valid JSON: {error}\n"));
         if parsed::size(body) > parsed::MOST {
             let named: Named = serde_json::from_slice(body).map_err(is_no_json)?;
             return Err(self.unreadable(body, &json!({ "uid": named.request.uid }), stage, "it is of too many parts"));

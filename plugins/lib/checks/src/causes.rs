@@ -160,7 +160,7 @@ pub(crate) fn work(words: &str) -> Option<&'static str> {
             ),
             (
                 &["AppliedManifestSSAIgnoreFieldError"],
-                "an expression of ignoreFields in the work is no JSON pointer or jq path",
+                "an expression of ignoreFields in the work is neither a JSON pointer nor a jq path",
             ),
             (
                 &["no matches for kind"],

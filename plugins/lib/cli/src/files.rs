@@ -47,7 +47,8 @@ pub async fn beside<T: Send + 'static>(
 pub fn text(path: &Path, what: &str) -> Result<String, Failure> {
     String::from_utf8(read(path, what)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::usage(format!("{what} {} is no text", path.display())).because(format!("byte {at} is not UTF-8"))
+        Failure::usage(format!("{what} {} must be text in UTF-8", path.display()))
+            .because(format!("byte {at} is not UTF-8"))
     })
 }
 

@@ -45,7 +45,7 @@ fn json(text: &str) -> Result<Vec<Value>, String> {
     let mut values = Vec::new();
     for value in Deserializer::from_str(text).into_iter() {
         let Measured(value) =
-            value.map_err(|error: serde_json::Error| format!("it is no JSON at line {}", error.line()))?;
+            value.map_err(|error: serde_json::Error| format!("it is not valid JSON at line {}", error.line()))?;
         if values.len() >= DOCUMENTS {
             return Err(format!("it has more than {DOCUMENTS} documents"));
         }
@@ -74,8 +74,8 @@ fn yaml(text: &str) -> Result<Vec<Value>, String> {
     let read: Result<Vec<Measured>, _> = serde_saphyr::from_multiple_with_options(text, options);
     let read = read.map(|values| values.into_iter().map(|Measured(value)| value).collect());
     read.map_err(|error| match error.location() {
-        Some(location) => format!("it is no YAML that kubectl writes, at line {}", location.line()),
-        None => "it is no YAML that kubectl writes".to_owned(),
+        Some(location) => format!("it is not YAML as kubectl writes it, at line {}", location.line()),
+        None => "it is not YAML as kubectl writes it".to_owned(),
     })
 }
 
@@ -138,7 +138,7 @@ mod tests {
             [bomb.as_str(), "a: *canary", "<<: {canary: 1}", "canary: [", "{\"canary\": canary}", &deep, &deep_json]
         {
             let why = documents(text.as_bytes()).unwrap_err().to_string();
-            assert!(!why.contains("canary") && why.starts_with("it is no "), "{why}");
+            assert!(!why.contains("canary") && why.starts_with("it is not "), "{why}");
         }
         assert_eq!(documents(b"\xff").unwrap_err().to_string(), "it is not UTF-8");
     }

@@ -537,7 +537,7 @@ mod tests {
         for (name, said) in [
             ("text", "there is no object in it"),
             ("empty", "there is no object in it"),
-            ("bad", "it is no YAML that kubectl writes"),
+            ("bad", "it is not YAML as kubectl writes it"),
             ("f", "is no must-gather: there is no object in it that is read"),
         ] {
             let why = why(files.sides(&[(None, name)]));
@@ -566,7 +566,7 @@ mod tests {
         assert_eq!(store.times.newest().unwrap().place, "the file timestamp");
         let notes = format!("{:?}", sides.notes);
         assert!(notes.contains("1 of the files of") && notes.contains("links, which are not followed"), "{notes}");
-        assert!(notes.contains("secrets.yaml: it is no YAML") && !notes.contains("canary"), "{notes}");
+        assert!(notes.contains("secrets.yaml: it is not YAML") && !notes.contains("canary"), "{notes}");
         // Two clusters in one folder.
         let other = CLUSTER.replace("'1'", "'2'");
         let files = Files::new(&[(&format!("mg/a/{OF_CLUSTER}"), CLUSTER), (&format!("mg/b/{OF_CLUSTER}"), &other)]);

@@ -53,7 +53,7 @@ impl Endpoint {
         }
         let port = match port {
             None | Some("") => 443,
-            Some(port) => port.parse().map_err(|_| wrong("its port is no number"))?,
+            Some(port) => port.parse().map_err(|_| wrong("its port must be a number"))?,
         };
         let checked = name.unwrap_or(host);
         let name = ServerName::try_from(checked.to_owned())

@@ -14,7 +14,7 @@ use super::{Image, Platform, archive};
 pub fn linked(name: &'static str, reference: &str, binary: &Path) -> Result<Vec<u8>, String> {
     let read = |file: &Path| fs::read(file).map_err(|error| format!("reading {}: {error}", file.display()));
     let files = libraries(binary)?.into_iter().map(|file| {
-        let path = file.to_str().ok_or_else(|| format!("the path {} is no text", file.display()))?;
+        let path = file.to_str().ok_or_else(|| format!("the path {} must be UTF-8", file.display()))?;
         Ok((path.trim_start_matches('/').to_owned(), read(&file)?))
     });
     let image = Image {

@@ -71,9 +71,11 @@ enum Span {
 
 impl Window {
     fn read(&self) -> Result<Span, String> {
-        let clock = |text: &str| time::clock(text).ok_or_else(|| format!("{text:?} is no time of day such as 06:30"));
-        let moment =
-            |text: &str| time::parse(text).ok_or_else(|| format!("{text:?} is no time such as 2026-12-24T00:00:00Z"));
+        let clock =
+            |text: &str| time::clock(text).ok_or_else(|| format!("{text:?} must be a time of day such as 06:30"));
+        let moment = |text: &str| {
+            time::parse(text).ok_or_else(|| format!("{text:?} must be a time such as 2026-12-24T00:00:00Z"))
+        };
         match (&self.from, &self.to, &self.start, &self.end) {
             (None, None, Some(start), Some(end)) if self.days.is_empty() => {
                 let (start, end) = (moment(start)?, moment(end)?);

@@ -229,7 +229,9 @@ fn read(value: Option<&Value>) -> Result<Entry, String> {
     let value = match value {
         None | Some(Value::Null) => return Ok(Entry::default()),
         Some(Value::String(text)) if text.trim().is_empty() => return Ok(Entry::default()),
-        Some(Value::String(text)) => Cow::Owned(serde_json::from_str(text).map_err(|_| "it is no JSON".to_owned())?),
+        Some(Value::String(text)) => {
+            Cow::Owned(serde_json::from_str(text).map_err(|_| "it is not valid JSON".to_owned())?)
+        }
         Some(other) => Cow::Borrowed(other),
     };
     if !value.is_object() {

@@ -41,7 +41,7 @@ pub enum BadQuery {
         wrong: String,
     },
     /// A field is no JSON pointer.
-    #[error("field {0:?} is no JSON pointer, with steps such as [type=Ready] for the items of lists")]
+    #[error("field {0:?} must be a JSON pointer, with steps such as [type=Ready] for the items of lists")]
     Field(String),
     /// Two members of the query exclude each other.
     #[error("{0} and {1} cannot be used together")]

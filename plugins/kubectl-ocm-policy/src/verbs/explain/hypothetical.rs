@@ -108,7 +108,7 @@ impl Given {
                 let source = format!("{}, document {}", path.display(), index + 1);
                 let Some(kind) = value["kind"].as_str().filter(|_| value["apiVersion"].is_string()) else {
                     return Err(Failure::usage(format!(
-                        "{source} is no object of Kubernetes with an apiVersion and a kind"
+                        "{source} must be a Kubernetes object with apiVersion and kind"
                     )));
                 };
                 let holds_policies = ["HubPolicy", "ConfigMap", "Secret"].contains(&kind);

@@ -218,7 +218,7 @@ fn hosted_add_on_has_its_host(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 /// What keeps managers of add-ons from following the annotation; none: they can. Upstream: `ImageRegistries` of
 /// `pkg/addon/templateagent`, which has a list of source and mirror.
 fn unreadable(text: &str) -> Option<&'static str> {
-    let Ok(value) = serde_json::from_str::<Value>(text) else { return Some("it is no JSON") };
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return Some("it is not valid JSON") };
     let entries = match value.get("registries") {
         None => return Some("it has no member registries"),
         Some(Value::Null) => return None,

@@ -75,7 +75,7 @@ impl Unreadable {
             Self::TooLong => "it is longer than 16 KiB",
             Self::Pem(_) => "it is not exactly one PEM block CERTIFICATE REQUEST",
             Self::Der(sentence) => sentence,
-            Self::Text => "its subject holds a value that is no UTF-8 or printable string",
+            Self::Text => "its subject holds a value that is neither UTF-8 nor a printable string",
         }
     }
 

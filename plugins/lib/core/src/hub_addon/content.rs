@@ -35,7 +35,7 @@ impl Content {
     /// Reads all documents.
     ///
     /// # Errors
-    /// A usage failure that says which document is no object that could be applied, and why.
+    /// A usage failure that says which document is not an object that could be applied, and why.
     pub fn read(documents: Vec<Document>) -> Result<Self, Failure> {
         let (mut objects, mut left_out) = (Vec::new(), Vec::new());
         for Document { source, value } in documents {
@@ -72,7 +72,7 @@ impl fmt::Debug for Content {
 fn check(source: &str, object: &Value) -> Result<(), Failure> {
     let (kind, metadata) = (text(object, "/kind"), &object["metadata"]);
     if kind.is_empty() || text(object, "/apiVersion").is_empty() {
-        return Err(Failure::usage(format!("{source} is no object of Kubernetes: it lacks apiVersion or kind")));
+        return Err(Failure::usage(format!("{source} must be a Kubernetes object: it lacks apiVersion or kind")));
     }
     if metadata.get("generateName").is_some_and(|value| !value.is_null()) {
         return Err(Failure::usage(format!(
@@ -86,7 +86,7 @@ fn check(source: &str, object: &Value) -> Result<(), Failure> {
     for member in ["labels", "annotations"] {
         if !matches!(metadata.get(member), None | Some(Value::Null | Value::Object(_))) {
             return Err(Failure::usage(format!(
-                "{source}: metadata.{member} of {kind} is no object of names and texts"
+                "{source}: metadata.{member} of {kind} must be an object with strings as values"
             )));
         }
     }
@@ -159,8 +159,8 @@ mod tests {
         let pod = |metadata: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
         for (values, words) in [
             (vec![], "no objects"),
-            (vec![json!("a")], "f:0 is no object of Kubernetes"),
-            (vec![pod(json!({"name": "a"})), json!({"kind": "Pod"})], "f:1 is no object"),
+            (vec![json!("a")], "f:0 must be a Kubernetes object"),
+            (vec![pod(json!({"name": "a"})), json!({"kind": "Pod"})], "f:1 must be a Kubernetes object"),
             (vec![pod(json!({}))], "f:0: Pod has no name"),
             (vec![pod(json!({"generateName": "a-"}))], "every run would make another one"),
             (vec![pod(json!({"name": "a", "labels": []}))], "metadata.labels of Pod"),

@@ -127,7 +127,7 @@ impl Kept {
         let written = value(secret, "expiration");
         let expires = written.as_deref().and_then(|text| text.parse().ok());
         let unusable = match () {
-            () if written.is_some() && expires.is_none() => Some("its expiration is no time".to_owned()),
+            () if written.is_some() && expires.is_none() => Some("its expiration must be a time".to_owned()),
             () if expires.is_some_and(|expires: Timestamp| expires <= now) => Some("expired".to_owned()),
             () if !member => Some(format!("not in the group {}", bootstrap::TOKEN_GROUP)),
             () if value(secret, "usage-bootstrap-authentication").as_deref() != Some("true") => {

@@ -117,12 +117,12 @@ impl Content {
 /// API version, kind, namespace and name: what the hub tells objects of a work apart by.
 fn key(source: &str, object: &Value) -> Result<[String; 4], Failure> {
     if !object.is_object() {
-        return Err(Failure::usage(format!("{source} is no object of Kubernetes")));
+        return Err(Failure::usage(format!("{source} must be a Kubernetes object")));
     }
     let word = |pointer: &str| text(object, pointer).to_owned();
     let (api_version, kind) = (word("/apiVersion"), word("/kind"));
     if api_version.is_empty() || kind.is_empty() {
-        return Err(Failure::usage(format!("{source} is no object of Kubernetes: it lacks apiVersion or kind")));
+        return Err(Failure::usage(format!("{source} must be a Kubernetes object: it lacks apiVersion or kind")));
     }
     let (namespace, name) = (word("/metadata/namespace"), word("/metadata/name"));
     if object.pointer("/metadata/generateName").is_some_and(|value| !value.is_null()) {
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn what_a_hub_refuses_is_refused_before_and_says_where() {
         refused(&[], "no objects");
-        refused(&[json!("a")], "f:0 is no object");
-        refused(&[map("a", ""), json!({"kind": "ConfigMap"})], "f:1 is no object of Kubernetes: it lacks");
+        refused(&[json!("a")], "f:0 must be a Kubernetes object");
+        refused(&[map("a", ""), json!({"kind": "ConfigMap"})], "f:1 must be a Kubernetes object: it lacks");
         let nameless = |metadata: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
         refused(&[nameless(json!({}))], "f:0: Pod has no name");
         refused(&[nameless(json!({"name": "p", "generateName": "p-"}))], "generateName");

@@ -31,7 +31,7 @@ pub(super) async fn connect(host: &Cluster, known: &Known, narrator: Arc<dyn Nar
     let unusable = |why: &str| Failure::new(Reason::Kubeconfig, format!("Secret {space}/{name} {why}"));
     let data = found.and_then(|secret| secret.data?.remove(secrets::KUBECONFIG_KEY));
     let text = data.ok_or_else(|| unusable("is not there, or holds no kubeconfig"))?;
-    let text = String::from_utf8(text.0).map_err(|_| unusable("holds no text"))?;
+    let text = String::from_utf8(text.0).map_err(|_| unusable("is not UTF-8"))?;
     let (entry, user) = entries(&text).ok_or_else(|| unusable("holds no kubeconfig that can be read"))?;
     let user = user.unwrap_or_default();
     // Whoever may write that Secret must not have anything run or read on this machine: only what the kubeconfig itself holds

@@ -168,7 +168,7 @@ impl Builtin {
     /// Why there is no value.
     pub(crate) fn compute(self, values: &[Vec<u8>], now: i64, work: &mut Work) -> Result<Answer, String> {
         let read = |text: &Vec<u8>| {
-            let text = std::str::from_utf8(text).map_err(|_| "it is given something that is no UTF-8".to_owned())?;
+            let text = std::str::from_utf8(text).map_err(|_| "it is given something that is not UTF-8".to_owned())?;
             Term::read(text)
         };
         let terms = values.iter().map(read).collect::<Result<Vec<Term>, String>>()?;

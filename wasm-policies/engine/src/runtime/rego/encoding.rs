@@ -31,7 +31,7 @@ pub(super) fn hex_decode(text: &Term) -> Result<Value, String> {
 
 /// Strings of Rego are UTF-8.
 fn utf8(bytes: Vec<u8>) -> Result<Value, String> {
-    String::from_utf8(bytes).map(Value::from).map_err(|_| "what comes out is no UTF-8".to_owned())
+    String::from_utf8(bytes).map(Value::from).map_err(|_| "what comes out is not UTF-8".to_owned())
 }
 
 /// `crypto.sha256`, in lower-case hexadecimal.
@@ -101,7 +101,7 @@ pub(super) fn query_decode(text: &Term) -> Result<Value, String> {
 
 /// `urlquery.encode_object`: members sorted by name, each a string or several.
 pub(super) fn query_encode_object(object: &Term) -> Result<Value, String> {
-    let Term::Object(members) = object else { return Err(format!("{} is no object", object.shown())) };
+    let Term::Object(members) = object else { return Err(format!("{} must be an object", object.shown())) };
     let mut pairs = Vec::new();
     for (name, value) in members {
         let name = encoded(name.text()?);

@@ -55,7 +55,9 @@ impl<'t> Token<'t> {
     }
 
     fn algorithm(&self) -> Result<String, String> {
-        let Term::Object(members) = self.header()? else { return Err("a header of a token is no object".to_owned()) };
+        let Term::Object(members) = self.header()? else {
+            return Err("a header of a token must be an object".to_owned());
+        };
         let algorithm = members.into_iter().find(|(key, _)| matches!(key, Term::Text(key) if key == "alg"));
         match algorithm {
             Some((_, Term::Text(algorithm))) => Ok(algorithm),
@@ -70,7 +72,7 @@ fn decoded(part: &str) -> Result<Vec<u8>, String> {
 
 /// An object of JSON in which no name stands twice: readers would disagree.
 fn object(part: &str) -> Result<Term, String> {
-    let bad = || "a part of a token is no object of JSON, or has a name twice".to_owned();
+    let bad = || "a part of a token must be a JSON object that has no name twice".to_owned();
     let bytes = decoded(part)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| bad())?;
     serde_json::from_str::<IgnoredAny>(text).map_err(|_| bad())?;

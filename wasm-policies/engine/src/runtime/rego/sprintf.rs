@@ -23,7 +23,7 @@ impl Given {
         Ok(match term {
             Term::Text(text) => Self::Text(text.clone()),
             Term::Number(number) if number.contains(['.', 'e', 'E']) => {
-                Self::Broken(number.parse().map_err(|_| format!("{number} is no number"))?)
+                Self::Broken(number.parse().map_err(|_| format!("{number} must be a number"))?)
             }
             Term::Number(number) => Self::Whole(number.clone()),
             other => Self::Text(other.to_string()),
@@ -55,7 +55,7 @@ struct Form {
 /// Fills a pattern with the members of an array.
 pub(super) fn sprintf(pattern: &Term, values: &Term) -> Result<Value, String> {
     let pattern = pattern.text()?;
-    let Term::Array(values) = values else { return Err(format!("{} is no array", values.shown())) };
+    let Term::Array(values) = values else { return Err(format!("{} must be an array", values.shown())) };
     let mut values = values.iter();
     let mut out = String::new();
     let mut rest = pattern;

@@ -24,7 +24,7 @@ impl Moment {
             Term::Array(parts) => match parts.as_slice() {
                 [number, Term::Text(zone)] if matches!(zone.as_str(), "" | "UTC") => number,
                 [_, Term::Text(zone)] => return Err(format!("the time zone {zone:?} is not there; UTC is")),
-                _ => return Err(format!("{} is no time", time.shown())),
+                _ => return Err(format!("{} must be a time", time.shown())),
             },
             number => number,
         };
@@ -128,7 +128,7 @@ pub(super) fn diff(a: &Term, b: &Term) -> Result<Value, String> {
 
 /// `time.parse_rfc3339_ns`.
 pub(super) fn parse_rfc3339(time: &Term) -> Result<Value, String> {
-    rfc3339(time.text()?).ok_or_else(|| format!("{} is no time as of RFC 3339", time.shown()))?.total()
+    rfc3339(time.text()?).ok_or_else(|| format!("{} must be a time as of RFC 3339", time.shown()))?.total()
 }
 
 fn rfc3339(text: &str) -> Option<Moment> {

@@ -48,7 +48,7 @@ class Reader {
   }
 
   expect(code: i32): void {
-    assert(this.peek() == code, "the request is no JSON");
+    assert(this.peek() == code, "the request is not valid JSON");
     this.at++;
   }
 
@@ -81,7 +81,7 @@ class Reader {
     } else {
       const from = this.at;
       while (this.peek() > 32 && this.peek() != 0x2c && this.peek() != 0x5d && this.peek() != 0x7d) this.at++;
-      assert(this.at > from, "the request is no JSON");
+      assert(this.at > from, "the request is not valid JSON");
       value.text = this.source.substring(from, this.at);
       value.isNull = value.text == "null";
     }
@@ -94,7 +94,7 @@ class Reader {
     let text = "";
     let from = this.at;
     while (this.peek() != 0x22) {
-      assert(this.peek() >= 0, "the request is no JSON");
+      assert(this.peek() >= 0, "the request is not valid JSON");
       if (this.peek() != 0x5c) {
         this.at++;
         continue;

@@ -371,7 +371,7 @@ mod tests {
         let map = || holder("ConfigMap", "binaryData", b"x");
         assert_eq!(said(&[]), "the files hold no object");
         for odd in [json!("x"), json!([]), json!({"kind": "HubPolicy"}), json!({"apiVersion": "v1", "kind": ""})] {
-            assert_eq!(said(&[odd]), "f0 is no object of Kubernetes with an apiVersion and a kind");
+            assert_eq!(said(&[odd]), "f0 must be a Kubernetes object with apiVersion and kind");
         }
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
         let why = "f1 is of the kind Pod of v1, and only HubPolicy, ConfigMap and Secret can be applied";

@@ -24,7 +24,7 @@ impl fmt::Display for Holder {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilesError {
     /// A document is no object of Kubernetes.
-    #[error("{document} is no object of Kubernetes with an apiVersion and a kind")]
+    #[error("{document} must be a Kubernetes object with apiVersion and kind")]
     NoObject {
         /// Which one.
         document: String,
