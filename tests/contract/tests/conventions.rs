@@ -541,6 +541,81 @@ fn searches_for_words_are_found() {
     }
 }
 
+/// What STYLE.md says not to write: the phrases on the left of its table of such, in lower case.
+fn unwanted() -> Vec<String> {
+    let text = fs::read_to_string(root().join("STYLE.md")).expect("there is a STYLE.md");
+    let rows = text.split("| not | but |\n|---|---|\n").nth(1).unwrap_or_default();
+    let cells = rows.lines().map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+/// Those of the phrases that stand in a text, wherever its lines end. That there is no list says nothing of what something
+/// has to be.
+fn against_style<'p>(text: &str, unwanted: &'p [String]) -> Vec<&'p str> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let stands = |phrase: &&String| {
+        text.match_indices(phrase.as_str()).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + phrase.len()..]);
+            let is_whole = !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric);
+            is_whole && !before.ends_with("there ")
+        })
+    };
+    unwanted.iter().filter(stands).map(String::as_str).collect()
+}
+
+/// The document of what was measured: it keeps the words of the programs that measured it.
+const MEASURED: &str = "docs/measurements.md";
+
+/// The documents: those at the top, and all below folders of the workspace.
+fn documents() -> Vec<(String, String)> {
+    let mut found: Vec<PathBuf> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].iter().map(|name| root().join(name)).collect();
+    let mut left: Vec<PathBuf> = ["docs", "krew", "plugins", "wasm-policies"].map(|name| root().join(name)).into();
+    while let Some(folder) = left.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())).flatten() {
+            let path = entry.path();
+            match path.is_dir() {
+                true if path.ends_with("target") => {}
+                true => left.push(path),
+                false if path.extension().is_some_and(|extension| extension == "md") => found.push(path),
+                false => {}
+            }
+        }
+    }
+    let read = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path.strip_prefix(root()).unwrap_or(path).display().to_string(), text)
+    };
+    let mut read: Vec<(String, String)> = found.iter().map(read).filter(|(file, _)| file != MEASURED).collect();
+    read.sort();
+    read
+}
+
+#[test]
+fn texts_are_in_the_words_of_the_style() {
+    let unwanted = unwanted();
+    assert!(unwanted.len() >= 10, "{unwanted:?}");
+    let found = against_style("It is no\n  Object, and there is no list; it is no objection.", &unwanted);
+    assert_eq!(found, ["is no object"]);
+    let mut sources: Vec<(String, String)> = ["plugins", "wasm-policies"].into_iter().flat_map(sources).collect();
+    let of_tests = of_tests(&sources);
+    sources.retain(|(file, _)| file.contains("/src/") && !of_tests.contains(Path::new(file)));
+    let mut wrong: Vec<String> = Vec::new();
+    for (file, text) in &sources {
+        for string in strings(file, text) {
+            let found = against_style(&string, &unwanted).into_iter();
+            wrong.extend(found.map(|phrase| format!("{file}: {phrase:?} in {string:?}")));
+        }
+    }
+    let documents = documents();
+    assert!(documents.len() > 50, "{} documents", documents.len());
+    for (file, text) in documents {
+        let found = against_style(&text, &unwanted).into_iter();
+        wrong.extend(found.map(|phrase| format!("{file}: {phrase:?}")));
+    }
+    assert!(wrong.is_empty(), "STYLE.md has other words for it: {wrong:#?}");
+}
+
 /// A file that ends a policy which it is part of, inside of the engine, and no process of ours.
 const ENDS_A_POLICY: &str = "wasm-policies/sdk/src/guest.rs";
 
