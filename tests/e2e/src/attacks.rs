@@ -2,10 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use csr_fixtures::{Fixture, Hash, Kind, Text, oid};
+use ocm_api::names::labels::{CLUSTER_NAME, CLUSTER_SET};
 use serde_json::json;
 
-use crate::accept_support::{Ask, Hub, Who};
+use crate::accept_support::{Ask, Hub, Who, managed_cluster};
+use crate::refusals::CLUSTERS;
 
 /// Start of the names of agents and groups.
 const PREFIX: &str = "system:open-cluster-management:";
@@ -25,6 +30,16 @@ pub enum Setting {
     NamespaceTaken,
     /// The cluster has registered and is being removed.
     Leaving,
+    /// The cluster has registered with a label of its own choice: its key and its value.
+    Labelled(&'static str, &'static str),
+    /// The cluster has registered with a name that begins as those of namespaces of Kubernetes.
+    Reserved,
+    /// The cluster has registered with this name.
+    Called(&'static str),
+    /// The cluster has registered, and an earlier one of its name has left its namespace.
+    UsedBefore,
+    /// The cluster has registered, and somebody has denied a request for its name since.
+    DeniedBefore,
 }
 
 /// The requests for the cluster of a name.
@@ -43,6 +58,21 @@ impl Make {
         self
     }
 
+    /// What the cluster is called where this name is free for it: another one where the name is what is wrong.
+    pub fn called(&self, name: &str) -> String {
+        match self.setting {
+            Setting::Reserved => format!("kube-{name}"),
+            Setting::Called(own) => own.to_owned(),
+            _ => name.to_owned(),
+        }
+    }
+
+    /// Whether it is the registration that is wrong, and the request is as others are: whoever judges requests alone has nothing
+    /// against it.
+    pub const fn is_of_registration(&self) -> bool {
+        matches!(self.setting, Setting::Labelled(..) | Setting::Reserved | Setting::Called(_))
+    }
+
     /// The requests for a cluster of this name, each time with other keys.
     pub fn asks(&self, name: &str) -> Vec<Ask> {
         (self.asks)(name)
@@ -55,11 +85,27 @@ impl Make {
 
     /// The same with these requests.
     pub fn put(&self, hub: &Hub, name: &str, asks: &[Ask]) -> Vec<String> {
-        if self.setting == Setting::NamespaceTaken {
+        if matches!(self.setting, Setting::NamespaceTaken | Setting::UsedBefore) {
             hub.cluster.kubectl(&["create", "namespace", name]).unwrap();
         }
-        if self.setting != Setting::Nothing {
-            hub.register(name);
+        if self.setting == Setting::UsedBefore {
+            hub.cluster.kubectl(&["label", "namespace", name, &format!("{CLUSTER_NAME}={name}")]).unwrap();
+            // Times of the API are whole seconds.
+            sleep(Duration::from_millis(1100));
+        }
+        match self.setting {
+            Setting::Nothing => {}
+            Setting::Labelled(key, value) => {
+                let mut object = json!(managed_cluster(name));
+                object["metadata"]["labels"] = json!({key: value});
+                hub.create(Who::Bootstrap, CLUSTERS, &object).unwrap();
+            }
+            _ => {
+                hub.register(name);
+            }
+        }
+        if self.setting == Setting::DeniedBefore {
+            hub.conclude(&hub.ask(&Ask::agent(name)), "deny");
         }
         let requests = asks.iter().map(|ask| hub.ask(ask)).collect();
         if self.setting == Setting::Leaving {
@@ -322,6 +368,14 @@ pub fn attacks() -> Vec<(&'static str, &'static str, Make)> {
         ),
         ("a namespace of somebody else", "NamespaceTaken", ask(Ask::agent).on(Setting::NamespaceTaken)),
         ("a cluster that is being removed", "Detaching", ask(Ask::agent).on(Setting::Leaving)),
+        ("a name whose namespace is older", "NameUsedBefore", ask(Ask::agent).on(Setting::UsedBefore)),
+        ("a cluster that was denied before", "DeniedBefore", ask(Ask::agent).on(Setting::DeniedBefore)),
+        // What only the registration shows.
+        ("a name as those of namespaces of Kubernetes", "NameReserved", ask(Ask::agent).on(Setting::Reserved)),
+        ("the name of the group of all clusters", "NameReserved", ask(Ask::agent).on(Setting::Called("cluster"))),
+        ("the name with which names of add-ons begin", "NameReserved", ask(Ask::agent).on(Setting::Called("addon"))),
+        ("a label of its own", "Labels", ask(Ask::agent).on(Setting::Labelled("env", "prod"))),
+        ("a cluster set of its own", "ClusterSet", ask(Ask::agent).on(Setting::Labelled(CLUSTER_SET, "prod"))),
     ]
 }
 

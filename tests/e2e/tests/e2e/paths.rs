@@ -626,7 +626,9 @@ fn no_attack_passes_by_any_path_and_each_is_refused_by_what_the_table_says() {
     let hub = hub();
     let people = People { hub: &hub, controller: controller(&hub) };
     let mut tries = Vec::new();
-    for (index, (what, _, make)) in attacks().iter().enumerate() {
+    // Registrations that are wrong are tried by all who register, below.
+    let attacks: Vec<_> = attacks().into_iter().filter(|(.., make)| !make.is_of_registration()).collect();
+    for (index, (what, _, make)) in attacks.iter().enumerate() {
         tries.extend(requests(&people, what, &format!("u{index}"), make, false));
     }
     tries.extend(claims(&people));
