@@ -243,8 +243,16 @@ impl Node {
         };
         let line = raw.referenced.line();
         let content = match raw.value {
-            Raw::Nothing => Content::Plain(String::new(), Meaning::Nothing),
-            Raw::Bool(value) => plain(Meaning::Bool(value), value.to_string()),
+            Raw::Nothing => match plain(Meaning::Nothing, String::new()) {
+                Content::Plain(word, _) if word.eq_ignore_ascii_case("null") && !is_as_in_go(&word) => {
+                    Content::Text(word)
+                }
+                _ => Content::Plain(String::new(), Meaning::Nothing),
+            },
+            Raw::Bool(value) => match plain(Meaning::Bool(value), value.to_string()) {
+                Content::Plain(word, _) if !is_as_in_go(&word) => Content::Text(word),
+                content => content,
+            },
             Raw::Signed(value) => plain(Meaning::Signed(value), value.to_string()),
             Raw::Unsigned(value) => plain(Meaning::Unsigned(value), value.to_string()),
             Raw::Float(value) => plain(Meaning::Float(value), value.to_string()),
@@ -258,6 +266,16 @@ impl Node {
         };
         Self { line, content }
     }
+}
+
+/// Whether a word is one that stands for a boolean or for nothing: in small letters, in capitals, or with one capital in front. The
+/// library takes any; kubectl takes others, such as `yEs`, for text (`go.yaml.in/yaml/v2`, `resolve.go`: `resolveMapList`).
+fn is_as_in_go(word: &str) -> bool {
+    let mut letters = word.bytes();
+    let first = letters.next();
+    let rest: Vec<u8> = letters.collect();
+    let are_small = rest.iter().all(u8::is_ascii_lowercase);
+    are_small || (first.is_some_and(|first| first.is_ascii_uppercase()) && rest.iter().all(u8::is_ascii_uppercase))
 }
 
 /// Whether a number without quotes has zeros before it.
