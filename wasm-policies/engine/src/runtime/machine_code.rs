@@ -93,6 +93,36 @@ mod tests {
         assert!(MachineCode::new(&made[..made.len() / 2]).module(&engine).is_err());
     }
 
+    /// How often this process maps such a file from its beginning.
+    #[cfg(target_os = "linux")]
+    fn mapped(file: &std::fs::File) -> usize {
+        use std::os::unix::fs::MetadataExt as _;
+        let inode = file.metadata().unwrap().ino().to_string();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        // Address, rights, offset, device, inode, name.
+        let begins = |line: &&str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            matches!(words[..], [_, _, offset, _, of, name, ..]
+                if offset.bytes().all(|byte| byte == b'0') && of == inode && name == "/memfd:policy")
+        };
+        maps.lines().filter(begins).count()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    #[expect(unsafe_code, reason = "machine code is run as it is")]
+    fn all_shards_map_the_same_code() {
+        let engines = [(); 2].map(|()| crate::engine::compiling().unwrap());
+        let code = MachineCode::new(&engines[0].precompile_module(b"\0asm\x01\0\0\0").unwrap());
+        let MachineCode::Sealed(file) = &code else { panic!("there are such files here") };
+        assert_eq!(mapped(file), 0);
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+        // SAFETY: it was compiled here.
+        let can_be_mapped = unsafe { Module::deserialize_file(&engines[0], path) }.is_ok();
+        let shards = engines.each_ref().map(|engine| code.module(engine).unwrap());
+        assert_eq!(mapped(file), if can_be_mapped { shards.len() } else { 0 });
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn nobody_changes_code_that_is_mapped() {
