@@ -89,7 +89,7 @@ const RUN: &str = "\
 A policy is FILE, or FILE=SETTINGS with settings as a file or JSON. A request is a request of the contract, an \
 AdmissionReview, a ManagedCluster or a CertificateSigningRequest, as JSON or YAML; a file may hold several. \
 With -o json or yaml the answer to one request stands alone, and those to several are the list answers, \
-however many policies are asked.
+however many policies are evaluated.
 
 Examples:
   kubectl ocm policy run only-prod.wasm -f cluster.yaml

@@ -59,7 +59,7 @@ pub struct Decision {
     /// What the audit log should hold.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audit: BTreeMap<String, String>,
-    /// What later policies say within this version of the contract. An entry that the host does not know is an error:
+    /// What later policies return within this version of the contract. An entry that the host does not know is an error:
     /// what a policy means must not be lost.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub more: BTreeMap<String, Value>,

@@ -220,7 +220,7 @@ fn strange(judges: &Found, changes: &Found, seen: &str) -> Option<Problem> {
     let strangers = webhooks::strangers(both, seen);
     let message = format!(
         "the API server does not trust the webhook where it asks by {}: the caBundle there is another one, and what policies \
-         say does not count; {REPAIR}",
+         return does not count; {REPAIR}",
         strangers.join(", ")
     );
     (!strangers.is_empty()).then_some(Problem { reason: reasons::NOT_TRUSTED, message })

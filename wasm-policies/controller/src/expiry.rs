@@ -146,7 +146,7 @@ impl Joins {
             Ok(Ok(said)) => Ok(said),
             // Of what cannot be read nobody gives more time: what was given ends as it does where policies fail.
             Ok(Err(why)) => {
-                self.log.refused(&snapshot.name, &format!("policies cannot be asked: it cannot be read: {why}"));
+                self.log.refused(&snapshot.name, &format!("policies cannot be evaluated: it cannot be read: {why}"));
                 Ok(Said::nothing())
             }
             Err(_) => Err(Failed::Late),

@@ -183,7 +183,7 @@ fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
         }
         (Some(why), With::Operations) => {
             let what = "take a module that judges all that the one before it judges, or set spec.operations to what the policy is \
-                        to be asked about";
+                        to be evaluated for";
             return said(TRUE, STOPS_TO_JUDGE, format!("{what}: {why}"));
         }
         (Some(why), With::Source(reason)) => return said(TRUE, reason, why),

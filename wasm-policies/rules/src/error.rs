@@ -68,10 +68,10 @@ pub enum PolicyError {
     #[error("policies disagree about a change: {0}")]
     EditConflict(String),
     /// What it has to know of the hub is missing, or has another form than it asked for.
-    #[error("the policy cannot be asked: {0}")]
+    #[error("the policy cannot be evaluated: {0}")]
     Evidence(String),
     /// It was not evaluated: whether it is asked about such requests cannot be told.
-    #[error("whether the policy is asked cannot be told: {0}")]
+    #[error("whether the policy is evaluated cannot be told: {0}")]
     Condition(String),
     /// It wants something to follow that this hub cannot do.
     #[error("the hub does not know the obligation {0}")]
@@ -125,7 +125,7 @@ impl PolicyError {
             Self::EditRefused(_) => "the policy may not make a change that it wants",
             Self::EditConflict(_) => "policies disagree about a change",
             Self::Evidence(_) => "what the policy has to know of the hub is not known",
-            Self::Condition(_) => "whether the policy is asked cannot be told",
+            Self::Condition(_) => "whether the policy is evaluated cannot be told",
             Self::UnknownObligation(_) => "the policy wants something to follow that this hub cannot do",
         }
     }

@@ -198,7 +198,7 @@ impl Gate {
             return None;
         }
         self.metrics.count(UNREADABLE, 200);
-        let warning = format!("no policy was asked: the review cannot be read: {why}");
+        let warning = format!("no policy was evaluated: the review cannot be read: {why}");
         Some(answered(&review::passage(&asked.id, &warning), None))
     }
 

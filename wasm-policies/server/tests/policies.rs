@@ -170,14 +170,14 @@ async fn a_policy_is_asked_where_its_conditions_are_true_and_answers_with_an_err
     // Whoever passes the policy itself is not let through by a condition that fails.
     parts.policies.apply(&[where_true(&[eva, fails], OnError::Deny)]).await;
     let why = refused(&parts, "prod-1").unwrap();
-    assert_eq!(why, "policy names: whether the policy is asked cannot be told");
+    assert_eq!(why, "policy names: whether the policy is evaluated cannot be told");
     // An expression that takes ages is bounded like everything that policies do.
     let numbers = format!("[{}]", (0..120).map(|number| number.to_string()).collect::<Vec<_>>().join(","));
     let endless = format!("{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, {numbers}.all(d, a + b + c + d >= 0))))");
     let sometimes = format!(r#"request.cluster.name == "prod-1" || {endless}"#);
     parts.policies.apply(&[where_true(&[("e", &sometimes)], OnError::Deny)]).await;
     assert_eq!(refused(&parts, "prod-1"), None);
-    assert_eq!(refused(&parts, "prod-2").unwrap(), "policy names: whether the policy is asked cannot be told");
+    assert_eq!(refused(&parts, "prod-2").unwrap(), "policy names: whether the policy is evaluated cannot be told");
     // The policy itself was quick, and nobody else waits for its conditions.
     assert!(waits(&parts, &review("prod-1")));
 }
@@ -188,7 +188,7 @@ async fn a_condition_that_cannot_be_read_leaves_in_force_what_was() {
     parts.policies.apply(&[names("names", "prod-*")]).await;
     parts.policies.apply(&[where_true(&[("c", "cluster.name == 'a'")], OnError::Deny)]).await;
     let failed = parts.policies.failed();
-    let why = ["whether the policy is asked cannot be told", "names \"cluster\": nothing but request is known"];
+    let why = ["whether the policy is evaluated cannot be told", "names \"cluster\": nothing but request is known"];
     assert!(why.iter().all(|why| failed[0].1.contains(why)), "{failed:?}");
     assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
 }

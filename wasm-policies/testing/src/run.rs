@@ -30,7 +30,7 @@ impl Case {
     /// What is wrong where the policy does not judge what the case asks about.
     pub fn not_asked(&self, operation: Operation) -> String {
         let word = operation.word();
-        format!("the policy is not asked about this {word}: its manifest, or its HubPolicy, does not say so")
+        format!("the policy is not evaluated for this {word}: its manifest, or its HubPolicy, does not say so")
     }
 }
 

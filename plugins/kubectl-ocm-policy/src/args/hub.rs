@@ -233,7 +233,7 @@ pub(crate) struct DescribeArgs {
 /// Arguments of `kubectl ocm policy logs`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LogsArgs {
-    /// Only what these policies were asked about
+    /// Only what these policies were evaluated for
     #[arg(value_name = "POLICY")]
     pub(crate) policies: Vec<String>,
     /// Only what is about this managed cluster (repeatable)

@@ -42,7 +42,7 @@ pub const MAX_RECORD: usize = 64 << 10;
     doc = "What became of the registration of one cluster, whose name it has. The policy controller writes it."
 )]
 #[kube(printcolumn = r#"{"name": "Verdict", "type": "string",
-    "description": "What the policies said together.", "jsonPath": ".status.verdict"}"#)]
+    "description": "What the policies returned together.", "jsonPath": ".status.verdict"}"#)]
 #[kube(printcolumn = r#"{"name": "Waiting for", "type": "string",
     "description": "What keeps the cluster out.", "jsonPath": ".status.waitingFor"}"#)]
 #[kube(printcolumn = r#"{"name": "Requester", "type": "string",

@@ -59,7 +59,7 @@ pub fn sentence(explanation: &Explanation) -> String {
         }
         Finding::Detaching => format!("{name} is being removed from the hub"),
         Finding::NoRequest => format!("{name} has not been asked about: its agent has not asked for a certificate"),
-        Finding::NotDecided => format!("{name} asks to be let in, and its policies have not been asked yet"),
+        Finding::NotDecided => format!("{name} asks to be let in, and its policies have not been evaluated yet"),
         Finding::NoPolicyEngine => {
             format!("{name} waits for a person: this hub has no policy engine, so nobody else decides")
         }

@@ -93,7 +93,7 @@ fn what_to_type(remedy: &Remedy) -> String {
             "put its module or its settings right, then: kubectl ocm policy apply -f FILE --wait".to_owned()
         }
         Remedy::PolicyOperations => {
-            "take a module that judges these operations as well, or set spec.operations to what the policy is to be asked about, \
+            "take a module that judges these operations as well, or set spec.operations to what the policy is to be evaluated for, \
              then: kubectl ocm policy apply -f FILE --wait"
                 .to_owned()
         }

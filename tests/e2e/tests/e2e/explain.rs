@@ -75,7 +75,7 @@ fn a_cluster_is_explained_from_its_first_word_to_its_tombstone() {
     assert!(said.code == Some(0) && said.stdout.contains("its agent has not asked for a certificate"), "{said:?}");
     let request = hub.ask(&Ask::agent("c1"));
     let said = explain(viewer, &["c1"]);
-    assert!(said.stdout.starts_with("c1 asks to be let in, and its policies have not been asked yet"), "{said:?}");
+    assert!(said.stdout.starts_with("c1 asks to be let in, and its policies have not been evaluated yet"), "{said:?}");
     assert!(said.stdout.contains("kubectl get pods --namespace ocm-policy-engine"), "{said:?}");
 
     // Held.

@@ -249,11 +249,11 @@ fn a_change_of_policies_is_in_force_at_once_and_loses_no_request() {
     policy(&hub.cluster, "name-pattern", narrowed("match", fails));
     // Of who has no such label that cannot be told.
     let cannot_be_told =
-        |name: &str| refused(create(name)).is_some_and(|why| why.contains("whether the policy is asked"));
+        |name: &str| refused(create(name)).is_some_and(|why| why.contains("whether the policy is evaluated"));
     // Compiling the interpreter takes seconds without optimisation.
     let compiled = Duration::from_secs(120);
     until_within(compiled, "the condition is in force", || webhook.get("/readyz"), || cannot_be_told("dev-1"));
-    assert!(cannot_be_told("prod-1") && labelled().is_some_and(|why| !why.contains("whether the policy is asked")));
+    assert!(cannot_be_told("prod-1") && labelled().is_some_and(|why| !why.contains("whether the policy is evaluated")));
     let met = json!({"conditions": [
         {"name": "prod", "expression": expression},
         {"name": "labelled", "expression": r#""env" in request.cluster.labels"#},

@@ -187,8 +187,8 @@ pub fn kubewarden_manifest(section: &[u8]) -> Result<Manifest, PolicyError> {
     operations.dedup();
     if operations.is_empty() {
         return Err(PolicyError::Load(
-            "none of the rules in its metadata is about a request that policies are asked about; it would never be \
-             asked"
+            "none of the rules in its metadata is about a request that policies are evaluated for; it would never \
+             be evaluated"
                 .to_owned(),
         ));
     }
@@ -441,11 +441,11 @@ mod tests {
         );
         assert!(manifest.evidence.iter().all(|query| query.fields == [""] && query.limit.is_none()));
         for (wrong, why) in [
-            (json!({"rules": [], "contextAwareResources": []}), "it would never be asked"),
+            (json!({"rules": [], "contextAwareResources": []}), "it would never be evaluated"),
             (
                 json!({"rules": [{"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"],
                                "operations": []}]}),
-                "it would never be asked",
+                "it would never be evaluated",
             ),
             (json!({"rules": [], "contextAwareResources": [{"apiVersion": "v1"}]}), "missing field"),
             (

@@ -58,7 +58,7 @@ async fn replayable(hub: &Cluster, name: &str) -> Result<String, Failure> {
     let row = registrations(hub, &[name.to_owned()], None).await?.pop();
     let decision = row.and_then(|row| row.status.decision);
     let none = |why: &str| Failure::new(Reason::NotFound, format!("no record is kept of {name}")).because(why);
-    let decision = decision.ok_or_else(|| none("no policy was asked about it"))?;
+    let decision = decision.ok_or_else(|| none("no policy was evaluated for it"))?;
     let record = decision.record.ok_or_else(|| none("no policy decided, or its record is larger than 64 KiB"))?;
     match serde_json::from_str::<Record>(&record) {
         Ok(_) => Ok(record + "\n"),
