@@ -26,6 +26,18 @@ pub(crate) struct FormerHubArgs {
 }
 
 impl FormerHubArgs {
+    /// Checks what can be checked without a file or a server.
+    ///
+    /// # Errors
+    /// A usage failure for what is no address of an API server.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let Some(server) = &self.former_hub else { return Ok(()) };
+        FormerHubOptions::check(server).map_err(|failure| {
+            let message = format!("--former-hub {}", failure.message);
+            Failure { message, ..failure }
+        })
+    }
+
     /// Connects to the hub, if there is access to it.
     ///
     /// # Errors
@@ -43,5 +55,23 @@ impl FormerHubArgs {
             ..Connection::default()
         };
         Ok(FormerHubOptions { server, hub: Some(connect(&connection, ui.clone()).await?) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_core::Reason;
+
+    use super::*;
+
+    #[test]
+    fn a_former_hub_is_named_by_an_address_without_credentials() {
+        let of = |text: &str| FormerHubArgs { former_hub: Some(text.to_owned()), ..FormerHubArgs::default() }.check();
+        assert_eq!((of("https://hub.example:6443"), FormerHubArgs::default().check()), (Ok(()), Ok(())));
+        let refused = of("nonsense").unwrap_err();
+        assert_eq!(refused.reason, Reason::Usage);
+        assert!(refused.message.starts_with("--former-hub \"nonsense\" is no address of an API server"), "{refused}");
+        let refused = of("https://me:s3cret@hub.example").unwrap_err().to_string();
+        assert!(refused.contains("it holds credentials") && !refused.contains("s3cret"), "{refused}");
     }
 }

@@ -122,6 +122,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     };
     let timeout_of_hubs = hub_connection_timeout.as_deref();
     let further = Further::check(further, remove_fallback_hub, timeout_of_hubs, &settings.feature_gates)?;
+    former.check()?;
     let view = PlanView::new(ui.clone(), &plan, output.output)?;
     let timeout = options::timeout(&timeout)?;
     let proxy = proxy(proxy_url.as_deref(), proxy_ca_file.as_deref())?;

@@ -160,6 +160,14 @@ fn a_name_that_no_cluster_can_register_as_is_refused_before_anything_is_connecte
 }
 
 #[test]
+fn a_former_hub_that_is_no_address_is_refused_before_anything_is_connected_to() {
+    let cli = Cli::with_kubeconfig(&kubeconfig(&closed(), &["hub", "c1"]));
+    let run = cli.run(["join", "c1", "--context", "c1", "--hub-context", "hub", "--former-hub", "nonsense"]);
+    let sentence = "error: --former-hub \"nonsense\" is no address of an API server: it does not begin with https://\n";
+    assert!(run.exit == 2 && run.stderr.starts_with(sentence), "{run}");
+}
+
+#[test]
 fn flags_that_cannot_be() {
     let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub"]));
     let cases: &[(&str, &[&str])] = &[

@@ -21,7 +21,6 @@ use ocm_core::{DryRun, Event, Failure, Narrator, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};
 use ocm_kube::apply::FIELD_MANAGER;
-use ocm_net::Endpoint;
 
 use super::handover::{self, Handover};
 use super::hub_access::TrustedBy;
@@ -77,9 +76,6 @@ impl FormerHub {
         narrator: Arc<dyn Narrator>,
     ) -> Result<Option<Self>, Failure> {
         let FormerHubOptions { server, hub: former } = &request.former;
-        if let Some(server) = server {
-            Endpoint::parse(server, None)?;
-        }
         if let Some(former) = former
             && are_one(hub.client(), former).await
         {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ocm_core::Failure;
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::Settings;
 use ocm_core::join::fallback::HubTimeout;
@@ -9,6 +10,7 @@ use ocm_core::join::progress::Goal;
 use ocm_core::join::proxy::AgentProxy;
 use ocm_core::plan::Mode;
 use ocm_kube::Cluster;
+use ocm_net::Endpoint;
 
 use super::coming::Coming;
 use super::hub_access::HubAccess;
@@ -86,6 +88,14 @@ pub struct FormerHubOptions {
 }
 
 impl FormerHubOptions {
+    /// Checks what was typed as its address.
+    ///
+    /// # Errors
+    /// A usage failure for what is no address of an API server.
+    pub fn check(server: &str) -> Result<(), Failure> {
+        Endpoint::parse(server, None).map(drop)
+    }
+
     /// Whether any was typed.
     pub(super) fn is_given(&self) -> bool {
         self.server.is_some() || self.hub.is_some()
