@@ -286,7 +286,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
     // Of a hosted hub, objects of the same names are on both clusters.
     let each = |cluster: &Cluster, applied: &ocm_core::Applied| match (is_hosted, cluster.role) {
         (false, _) => view.row(applied),
-        (true, Role::Hub) => view.row_on(&format!("hub, {}", cluster.label()), applied),
+        (true, Role::Hub | Role::FormerHub) => view.row_on(&format!("hub, {}", cluster.label()), applied),
         (true, Role::Target | Role::Managed) => {
             view.row_on(&format!("hosting cluster, {}", cluster.label()), applied);
         }

@@ -132,7 +132,7 @@ const MANY: &str = "Many clusters";
 
 /// What a fleet file says of each cluster, or what is of one cluster alone. A token is none of it: it may come from the
 /// environment.
-const NOT_WITH_A_FILE: [&str; 71] = [
+const NOT_WITH_A_FILE: [&str; 73] = [
     "hub_token_file",
     "hub_apiserver",
     "hub_ca_pin",
@@ -186,6 +186,8 @@ const NOT_WITH_A_FILE: [&str; 71] = [
     "former_hub",
     "former_hub_context",
     "former_hub_kubeconfig",
+    "former_hub_as",
+    "former_hub_as_group",
     "managed_kubeconfig",
     "managed_context",
     "managed_as",
@@ -475,6 +477,21 @@ mod tests {
             let command = JoinArgs::augment_args(Command::new("join"));
             let refused = command.try_get_matches_from(["join", "c1", "--render", flag, "hub"]).unwrap_err();
             assert_eq!(refused.kind(), clap::error::ErrorKind::ArgumentConflict, "{flag}");
+        }
+    }
+
+    #[test]
+    fn who_acts_on_a_former_hub_needs_access_to_it() {
+        let parsed = |words: &[&str]| {
+            let command = JoinArgs::augment_args(Command::new("join"));
+            command.try_get_matches_from([&["join", "c1"][..], words].concat()).map(drop).map_err(|error| error.kind())
+        };
+        let missing = Err(clap::error::ErrorKind::MissingRequiredArgument);
+        assert_eq!(parsed(&["--former-hub-as=me", "--former-hub=https://hub:6443"]), missing);
+        assert_eq!(parsed(&["--former-hub-as-group=all", "--former-hub-context=hub"]), missing);
+        let whole = ["--former-hub-as=me", "--former-hub-as-group=all"];
+        for access in ["--former-hub-context=hub", "--former-hub-kubeconfig=hub"] {
+            assert_eq!(parsed(&[&whole[..], &[access]].concat()), Ok(()), "{access}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use ocm_cli::Ui;
 use ocm_core::{Failure, Role};
 use ocm_flows::join::FormerHubOptions;
@@ -11,7 +11,10 @@ use ocm_kube::{Connection, connect};
 
 /// The hub that the cluster leaves.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "The former hub")]
+#[command(
+    next_help_heading = "The former hub",
+    group = ArgGroup::new("which_former_hub").args(["former_hub_context", "former_hub_kubeconfig"]).multiple(true)
+)]
 pub(crate) struct FormerHubArgs {
     /// Hub that the cluster leaves for the one that it joins, by the address of its API server; no other hub is left
     #[arg(long, value_name = "URL", conflicts_with = "render")]
@@ -23,6 +26,12 @@ pub(crate) struct FormerHubArgs {
     /// Path of the kubeconfig file that holds that hub (default: the one of --kubeconfig)
     #[arg(long, value_name = "FILE", conflicts_with = "render")]
     pub(crate) former_hub_kubeconfig: Option<PathBuf>,
+    /// User name to act as on that hub
+    #[arg(long, requires = "which_former_hub", value_name = "USER", conflicts_with = "render", hide_short_help = true)]
+    pub(crate) former_hub_as: Option<String>,
+    /// Group to act as on that hub (repeatable)
+    #[arg(long, requires = "former_hub_as", value_name = "GROUP", conflicts_with = "render", hide_short_help = true)]
+    pub(crate) former_hub_as_group: Vec<String>,
 }
 
 impl FormerHubArgs {
@@ -43,15 +52,23 @@ impl FormerHubArgs {
     /// # Errors
     /// A context that is not there.
     pub(crate) async fn connect(self, plain: &Connection, ui: &Arc<Ui>) -> Result<FormerHubOptions, Failure> {
-        let Self { former_hub: server, former_hub_context: context, former_hub_kubeconfig: kubeconfig } = self;
+        let Self {
+            former_hub: server,
+            former_hub_context: context,
+            former_hub_kubeconfig: kubeconfig,
+            former_hub_as: act_as,
+            former_hub_as_group: as_groups,
+        } = self;
         if context.is_none() && kubeconfig.is_none() {
             return Ok(FormerHubOptions { server, hub: None });
         }
         let connection = Connection {
             kubeconfig: kubeconfig.or_else(|| plain.kubeconfig.clone()),
             context,
+            act_as,
+            as_groups,
             request_timeout: plain.request_timeout,
-            role: Role::Hub,
+            role: Role::FormerHub,
             ..Connection::default()
         };
         Ok(FormerHubOptions { server, hub: Some(connect(&connection, ui.clone()).await?) })

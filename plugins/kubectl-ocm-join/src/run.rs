@@ -200,7 +200,8 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let name = &request.settings.name;
     // In the hosted modes objects of the same names are on both clusters; of hubs, only the former one is changed object by object.
     let mut each = |cluster: &Cluster, applied: &Applied| match (request.settings.is_hosted(), cluster.role) {
-        (_, Role::Hub) => view.row_on(&format!("former hub, {}", cluster.label()), applied),
+        (_, Role::FormerHub) => view.row_on(&format!("former hub, {}", cluster.label()), applied),
+        (_, Role::Hub) => view.row_on(&format!("hub, {}", cluster.label()), applied),
         (false, _) => view.row(applied),
         (true, Role::Managed) => view.row_on(&format!("managed cluster, {}", cluster.label()), applied),
         (true, Role::Target) => view.row_on(&format!("hosting cluster, {}", cluster.label()), applied),

@@ -96,7 +96,7 @@ async fn hub_command(arguments: HubUninstallArgs, client: ClientArgs, ui: Arc<Ui
     // Of a hosted hub, objects of the same names are on both clusters.
     let each = |cluster: &Cluster, applied: &Applied| match (itself.is_some(), cluster.role) {
         (false, _) => view.row(applied),
-        (true, Role::Hub) => view.row_on(&format!("hub, {}", cluster.label()), applied),
+        (true, Role::Hub | Role::FormerHub) => view.row_on(&format!("hub, {}", cluster.label()), applied),
         (true, Role::Target | Role::Managed) => {
             view.row_on(&format!("hosting cluster, {}", cluster.label()), applied);
         }

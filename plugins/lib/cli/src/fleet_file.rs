@@ -73,7 +73,7 @@ fn field(remedy: &Remedy) -> Option<String> {
         }
         Remedy::PublishedAddress => "or use the one that the hub publishes: hub.internalAddress: true",
         Remedy::SkipVerification(Role::Hub) => "or accept that: hub.insecureSkipTlsVerify: true",
-        Remedy::SkipVerification(Role::Target | Role::Managed) => {
+        Remedy::SkipVerification(Role::Target | Role::FormerHub | Role::Managed) => {
             "or accept that in its kubeconfig: insecure-skip-tls-verify: true of the cluster"
         }
         Remedy::User(_) | Remedy::Cluster(_) => "name one that the kubeconfig has in its context",

@@ -29,6 +29,7 @@ const fn prefix(role: Role) -> &'static str {
     match role {
         Role::Target => "",
         Role::Hub => "hub-",
+        Role::FormerHub => "former-hub-",
         Role::Managed => "managed-",
     }
 }
@@ -46,8 +47,12 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::SimilarContext(role, near) => {
             format!("did you mean --{}context {}?", prefix(*role), shell(near))
         }
-        Remedy::User(role) => format!("name one that it has: --{}user NAME", prefix(*role)),
-        Remedy::Cluster(role) => format!("name one that it has: --{}cluster NAME", prefix(*role)),
+        Remedy::User(Role::Target) => "name one that it has: --user NAME".to_owned(),
+        Remedy::Cluster(Role::Target) => "name one that it has: --cluster NAME".to_owned(),
+        // Of the other clusters no flag names these.
+        Remedy::User(role) | Remedy::Cluster(role) => {
+            format!("name one that it has in its context, or take another context: --{}context NAME", prefix(*role))
+        }
         Remedy::NameHub => "name the hub with --context, or make this cluster one: kubectl ocm install hub".to_owned(),
         Remedy::InstallHub => "make it one: kubectl ocm install hub".to_owned(),
         Remedy::InstallHubApart => "leave hub.install out, and install it apart: kubectl ocm install hub".to_owned(),
@@ -301,9 +306,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_helps_with_the_hubs_connection_names_the_hubs_flags() {
+    fn what_helps_with_the_connection_to_a_cluster_names_the_flags_of_that_cluster() {
         let words = |remedy: Remedy| words(&Hint::from(remedy));
-        assert_eq!(words(Remedy::User(Role::Hub)), "name one that it has: --hub-user NAME");
+        assert_eq!(words(Remedy::User(Role::Target)), "name one that it has: --user NAME");
+        let other = "name one that it has in its context, or take another context: --hub-context NAME";
+        assert_eq!(words(Remedy::User(Role::Hub)), other, "there is no --hub-user");
+        assert_eq!(words(Remedy::Cluster(Role::FormerHub)), other.replace("--hub", "--former-hub"));
+        let near = Remedy::SimilarContext(Role::FormerHub, "hub".to_owned());
+        assert_eq!(words(near), "did you mean --former-hub-context hub?");
         assert_eq!(words(Remedy::SkipVerification(Role::Target)), "or accept that: --insecure-skip-tls-verify");
     }
 

@@ -8,6 +8,8 @@ pub enum Role {
     Target,
     /// The hub, of a command that is about another cluster.
     Hub,
+    /// The hub that a cluster leaves, of a command that brings the cluster to another one.
+    FormerHub,
     /// The managed cluster, of a command that is about the one where its agents run.
     Managed,
 }

@@ -168,6 +168,19 @@ fn a_former_hub_that_is_no_address_is_refused_before_anything_is_connected_to() 
 }
 
 #[test]
+fn what_is_wrong_with_the_kubeconfig_of_a_former_hub_names_its_flags() {
+    let cli = Cli::with_kubeconfig(&kubeconfig(&closed(), &["hub", "c1"]));
+    for (flag, value, told) in [
+        ("--former-hub-context", "hubb", "did you mean --former-hub-context hub?"),
+        ("--former-hub-context", "elsewhere", "say which cluster: --former-hub-context NAME (it knows: hub, c1)"),
+        ("--former-hub-kubeconfig", "missing", "point --former-hub-kubeconfig at the kubeconfig of the cluster"),
+    ] {
+        let run = cli.run(["join", "c1", "--context", "c1", "--hub-context", "hub", flag, value]);
+        assert!(run.exit == 2 && run.stderr.contains(&format!("\n  hint: {told}\n")), "{flag} {value}: {run}");
+    }
+}
+
+#[test]
 fn flags_that_cannot_be() {
     let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub"]));
     let cases: &[(&str, &[&str])] = &[
