@@ -152,7 +152,7 @@ async fn carry_out(
     } = prepared;
     // Where it has joined, the operator is there already.
     if let Some(guest) = guest.as_ref().filter(|_| !*joined) {
-        from_host::check(managed, guest, survey, plan, narrator).await?;
+        from_host::check(managed, guest, survey, plan, narrator).await;
     }
     if let Some(former) = former {
         former.note(managed, &survey.names.klusterlet, &hub.address.server, narrator).await?;

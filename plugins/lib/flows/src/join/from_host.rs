@@ -1,5 +1,6 @@
 //! Whether pods of the hosting cluster reach the cluster that its agents are to manage: one of them opens a connection there,
-//! before anything else is changed, and is removed.
+//! before anything else is changed, and is removed. What it sees is told and refuses nothing: by a proxy or a sidecar that is given
+//! to pods one by one, or a network policy, the operator's own pod may get there.
 
 use ocm_core::grpc::Address;
 use ocm_core::probe_job::{connecting, has_other_proxies, proxies};
@@ -17,45 +18,44 @@ use crate::in_cluster::InCluster;
 /// A namespace that every cluster has.
 const USUAL: &str = "default";
 
+/// What follows where a pod does not get there, and what helps where the operator does not either.
+const MEND: &str = "the operator's own pod may, as the condition ReadyToApply of the Klusterlet will tell; where that is False, look \
+     at proxies, sidecars and network policies of that pod, or name a kubeconfig of the managed cluster with an address at which \
+     pods of the hosting cluster reach it";
+
 /// Has a pod beside the operator look, which is the first to go that way. Where there is no operator yet, a pod in the namespace
-/// `default` looks, in which other rules may hold for the network: what that one does not reach is a warning. Where no pod can
-/// look, that is said, and what the Klusterlet says later tells it.
-///
-/// # Errors
-/// [`Reason::Unreachable`], with what the pod has seen.
-pub(super) async fn check(
-    hosting: &Cluster,
-    guest: &Guest<'_>,
-    survey: &Survey,
-    plan: &Plan,
-    narrator: &dyn Narrator,
-) -> Result<(), Failure> {
+/// `default` looks, in which other rules may hold for the network. What it does not reach is a warning. Where no pod can look,
+/// that is said, and what the Klusterlet says later tells it.
+pub(super) async fn check(hosting: &Cluster, guest: &Guest<'_>, survey: &Survey, plan: &Plan, narrator: &dyn Narrator) {
     let planned = plan.objects().find(|object| object.kind() == "Deployment");
     let deployment = match (&survey.live.operator, planned) {
         (Some(operator), _) => operator.clone(),
         (None, Some(planned)) => away(planned.body()),
-        (None, None) => return Ok(()),
+        (None, None) => return,
     };
-    let (hosts, label, server) = (hosting.label(), guest.account.cluster.label(), &guest.address.server);
+    let (label, server) = (guest.account.cluster.label(), &guest.address.server);
     let jobs = InCluster::default();
     let seen = look(hosting, server, &deployment, &jobs, narrator).await;
     jobs.remove_all(narrator).await;
-    let sentence = format!("pods of {hosts} do not reach {label} at {server}");
-    match seen {
-        Ok(None) => Ok(()),
-        Ok(Some(why)) if survey.live.operator.is_none() => {
-            narrator.tell(Event::warning(format!("{sentence}, as one in the namespace {USUAL} sees it: {why}")));
-            Ok(())
-        }
-        Ok(Some(why)) => Err(Failure::new(Reason::Unreachable, format!("{sentence}; nothing was changed"))
-            .because(why)
-            .hint("name a kubeconfig of the managed cluster with an address at which pods of the hosting cluster reach it")),
-        Err(why) => {
-            narrator
-                .tell(Event::note(format!("whether pods of {hosts} reach {label} at {server} was not checked: {why}")));
-            Ok(())
-        }
+    if let Some(event) = told(&hosting.label(), &format!("{label} at {server}"), space_of(&deployment), seen) {
+        narrator.tell(event);
     }
+}
+
+/// What is told of a look from a pod of `hosts` in a namespace to what is at `there`.
+fn told(hosts: &str, there: &str, space: &str, seen: Result<Option<String>, Failure>) -> Option<Event> {
+    match seen {
+        Ok(None) => None,
+        Ok(Some(why)) => Some(Event::warning(format!(
+            "a pod of {hosts} in the namespace {space} does not reach {there}: {why}; {MEND}"
+        ))),
+        Err(why) => Some(Event::note(format!("whether pods of {hosts} reach {there} was not checked: {why}"))),
+    }
+}
+
+/// The namespace of a Deployment.
+fn space_of(deployment: &Value) -> &str {
+    deployment.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(USUAL)
 }
 
 /// Why a pod does not reach a server; none: it does.
@@ -69,7 +69,7 @@ async fn look(
     jobs: &InCluster,
     narrator: &dyn Narrator,
 ) -> Result<Option<String>, Failure> {
-    let namespace = deployment.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(USUAL);
+    let namespace = space_of(deployment);
     let job = job(deployment, &Endpoint::parse(server, None)?)?;
     let rights = [("create", "batch", "jobs"), ("delete", "batch", "jobs"), ("list", "", "pods")];
     let rights = rights.map(|(verb, group, resource)| Right::new(verb, group, resource).within(namespace));
@@ -131,6 +131,20 @@ mod tests {
         let job = job(&deployment(variables), &endpoint()).map_err(|failure| failure.to_string())?;
         let command = &job["spec"]["template"]["spec"]["containers"][0]["command"];
         Ok(json!([command[4], command[5], command[6]]))
+    }
+
+    #[test]
+    fn what_a_pod_does_not_reach_is_a_warning_and_refuses_nothing() {
+        let told = |seen| told("context \"hosting\"", "context \"c1\" at https://10.0.0.1:6443", "operators", seen);
+        assert_eq!(told(Ok(None)), None);
+        let Some(Event::Warning(text)) = told(Ok(Some("Connection refused".to_owned()))) else { panic!("it is told") };
+        let seen = "a pod of context \"hosting\" in the namespace operators does not reach context \"c1\" at https://10.0.0.1:6443: \
+                    Connection refused; ";
+        assert!(text.starts_with(seen) && text.ends_with(MEND), "{text}");
+        let no_pod = told(Err(Failure::new(Reason::Forbidden, "you may not create jobs")));
+        assert!(
+            matches!(no_pod, Some(Event::Note(text)) if text.ends_with("was not checked: you may not create jobs"))
+        );
     }
 
     #[test]
