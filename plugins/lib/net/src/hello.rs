@@ -10,14 +10,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::Endpoint;
 use crate::connect::{Way, reach};
-use crate::connect_error::ConnectError;
+use crate::connect_error::{ConnectError, handshake};
 use crate::stream::Stream;
 
 /// Whether a server agrees on exactly this version of TLS, one before 1.2. The connection ends behind its answer; an https
 /// proxy on the way is trusted by `authorities`, or by those of the system where there are none.
 ///
 /// # Errors
-/// Why there was no answer.
+/// Why there was no answer. A connection that breaks is none: whoever refuses says so by an alert.
 pub async fn accepts(
     endpoint: &Endpoint,
     way: &Way,
@@ -27,8 +27,11 @@ pub async fn accepts(
 ) -> Result<bool, ConnectError> {
     let until = tokio::time::Instant::now() + limit;
     let (mut stream, _) = reach(endpoint, way, authorities, limit).await?;
-    match tokio::time::timeout_at(until, ask(&mut *stream, &endpoint.name, version)).await {
-        Ok(answer) => Ok(answer),
+    let hello = client_hello(&endpoint.name, version, &OLDER);
+    match tokio::time::timeout_at(until, ask(&mut *stream, &hello)).await {
+        Ok(Ok(Answer::Refused)) => Ok(false),
+        Ok(Ok(Answer::Message(message))) => Ok(version_of(&message).ok_or_else(no_answer)? == number(version)),
+        Ok(Err(error)) => Err(error),
         Err(_) => Err(ConnectError::Unanswered(limit)),
     }
 }
@@ -36,46 +39,63 @@ pub async fn accepts(
 /// How many cipher suites of one server are asked for: some accept whatever their library has.
 const MOST: usize = 64;
 
-/// The cipher suites of [`cipher::SUITES`] that a server agrees on by TLS 1.2, by their names and in the order in which it chose
-/// them; empty: it does not accept TLS 1.2. Whenever it has chosen one, it is asked again without that one. Of a server that takes
-/// longer than `limit` for all of it, those that were found until then.
-pub async fn suites(endpoint: &Endpoint, way: &Way, authorities: &[Vec<u8>], limit: Duration) -> Vec<&'static str> {
+/// The cipher suites of TLS 1.2 that a server was seen to accept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suites {
+    /// Their IANA names, in the order in which it chose them; empty: it accepts none, and so not TLS 1.2, unless that is open.
+    pub accepted: Vec<&'static str>,
+    /// Why it is not known whether it accepts others; none: it has refused them, or is not asked any further.
+    pub open: Option<ConnectError>,
+}
+
+/// The cipher suites of [`cipher::SUITES`] that a server agrees on by TLS 1.2. Whenever it has chosen one, it is asked again
+/// without that one. Of a server that takes longer than `limit` for all of it, those that were found until then.
+pub async fn suites(endpoint: &Endpoint, way: &Way, authorities: &[Vec<u8>], limit: Duration) -> Suites {
     let mut offered: Vec<u16> = cipher::SUITES.iter().map(|(number, _)| *number).collect();
-    let mut accepted = Vec::new();
+    let mut found = Suites::default();
     let all = async {
-        while let Some(number) = choice(endpoint, way, authorities, limit, &offered).await {
+        loop {
+            let number = match choice(endpoint, way, authorities, limit, &offered).await {
+                Ok(Some(number)) => number,
+                Ok(None) => break,
+                Err(error) => {
+                    found.open = Some(error);
+                    break;
+                }
+            };
             // Whoever chooses what was not offered is asked no more.
             let Some(index) = offered.iter().position(|offer| *offer == number) else { break };
             offered.remove(index);
-            accepted.extend(cipher::name(number));
-            if accepted.len() == MOST {
+            found.accepted.extend(cipher::name(number));
+            if found.accepted.len() == MOST {
                 break;
             }
         }
     };
     // What was found until then counts.
-    let _ = tokio::time::timeout(limit, all).await;
-    accepted
+    let is_over = tokio::time::timeout(limit, all).await.is_err();
+    if is_over && found.accepted.is_empty() {
+        found.open = Some(ConnectError::Unanswered(limit));
+    }
+    found
 }
 
-/// Which of these cipher suites a server chooses by TLS 1.2; none: it accepts none of them, or does not answer.
+/// Which of these cipher suites a server chooses by TLS 1.2; none: it refuses all of them.
 async fn choice(
     endpoint: &Endpoint,
     way: &Way,
     authorities: &[Vec<u8>],
     limit: Duration,
     offered: &[u16],
-) -> Option<u16> {
-    let (mut stream, _) = reach(endpoint, way, authorities, limit).await.ok()?;
-    stream.write_all(&client_hello(&endpoint.name, Version::Tls12, offered)).await.ok()?;
-    let mut head = [0; HEAD];
-    stream.read_exact(&mut head).await.ok()?;
-    if head[0] != HANDSHAKE {
-        return None;
+) -> Result<Option<u16>, ConnectError> {
+    let (mut stream, _) = reach(endpoint, way, authorities, limit).await?;
+    let hello = client_hello(&endpoint.name, Version::Tls12, offered);
+    let Answer::Message(message) = ask(&mut *stream, &hello).await? else { return Ok(None) };
+    match (chosen(&message), version_of(&message)) {
+        (Some(suite), _) => Ok(Some(suite)),
+        (None, Some(version)) if version != number(Version::Tls12) => Ok(None),
+        _ => Err(no_answer()),
     }
-    let mut message = vec![0; usize::from(u16::from_be_bytes([head[3], head[4]]))];
-    stream.read_exact(&mut message).await.ok()?;
-    chosen(&message)
 }
 
 /// The cipher suite in a ServerHello of TLS 1.2: it stands behind version, random bytes and session.
@@ -89,25 +109,60 @@ fn chosen(message: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([suite[0], suite[1]]))
 }
 
-/// Sends the question and reads the answer. Whoever ends the connection does not accept it.
-async fn ask(stream: &mut dyn Stream, name: &ServerName<'_>, version: Version) -> bool {
-    let mut answer = [0; ANSWER];
-    let hello = client_hello(name, version, &OLDER);
-    stream.write_all(&hello).await.is_ok()
-        && stream.read_exact(&mut answer).await.is_ok()
-        && is_server_hello(&answer, version)
+/// What a server says to a ClientHello.
+enum Answer {
+    /// The beginning of its first message: as much of it as there is in the first record.
+    Message(Vec<u8>),
+    /// It refuses, by an alert that ends the connection.
+    Refused,
+}
+
+/// Sends a ClientHello and reads the answer. Warnings in front of it are passed over: the connection goes on behind them, as behind
+/// that of a server which does not know the name (RFC 5246 section 7.2, RFC 6066 section 3).
+///
+/// # Errors
+/// The connection breaks, or what comes is no TLS.
+async fn ask(stream: &mut dyn Stream, hello: &[u8]) -> Result<Answer, ConnectError> {
+    stream.write_all(hello).await.map_err(handshake)?;
+    loop {
+        let mut head = [0; HEAD];
+        stream.read_exact(&mut head).await.map_err(handshake)?;
+        if ![HANDSHAKE, ALERT].contains(&head[0]) {
+            return Err(no_answer());
+        }
+        let mut record = vec![0; usize::from(u16::from_be_bytes([head[3], head[4]]))];
+        stream.read_exact(&mut record).await.map_err(handshake)?;
+        if head[0] == HANDSHAKE {
+            return Ok(Answer::Message(record));
+        }
+        if ends(&record) {
+            return Ok(Answer::Refused);
+        }
+    }
+}
+
+/// Whether alerts end the connection: one that is fatal does, and one that closes it (RFC 5246 sections 7.2.1 and 7.2.2).
+fn ends(alerts: &[u8]) -> bool {
+    alerts.as_chunks::<2>().0.iter().any(|[level, alert]| *level != WARNING || *alert == CLOSE_NOTIFY)
+}
+
+/// What comes is neither a ServerHello nor an alert.
+fn no_answer() -> ConnectError {
+    ConnectError::Broken("what it answers is no TLS".to_owned())
 }
 
 /// The head of a record: type, version and length.
 const HEAD: usize = 5;
 
-/// As much of an answer tells the version: the heads of record and message, and the first field.
-const ANSWER: usize = 11;
-
 /// Types of records and messages of TLS (RFC 5246 sections 6.2.1 and 7.4).
+const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
+
+/// The level of alerts behind which a connection may go on, and the alert that ends it all the same (RFC 5246 section 7.2).
+const WARNING: u8 = 1;
+const CLOSE_NOTIFY: u8 = 0;
 
 /// The cipher suites of TLS 1.0 that servers had most: ECDHE and RSA with AES in CBC mode, and RSA with 3DES.
 const OLDER: [u16; 7] = [0xc00a, 0xc009, 0xc014, 0xc013, 0x0035, 0x002f, 0x000a];
@@ -122,8 +177,12 @@ const fn number(version: Version) -> [u8; 2] {
     }
 }
 
-fn is_server_hello(answer: &[u8; ANSWER], version: Version) -> bool {
-    answer[0] == HANDSHAKE && answer[5] == SERVER_HELLO && answer[9..] == number(version)
+/// The version that a ServerHello chooses; none: the message is no ServerHello.
+fn version_of(message: &[u8]) -> Option<[u8; 2]> {
+    match message {
+        [SERVER_HELLO, _, _, _, major, minor, ..] => Some([*major, *minor]),
+        _ => None,
+    }
 }
 
 /// Bytes with their length before them, in so many bytes.
@@ -179,8 +238,20 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers every connection with these bytes, and whether it accepts TLS 1.0.
-    async fn of(answer: &'static [u8]) -> bool {
+    /// An alert by which a server refuses, and one that it does not know the name.
+    const REFUSAL: &[u8] = &[21, 3, 1, 0, 2, 2, 70];
+    const UNKNOWN_NAME: &[u8] = &[21, 3, 1, 0, 2, 1, 112];
+
+    /// A ServerHello in a record of its own.
+    fn server_hello(version: [u8; 2], suite: u16) -> Vec<u8> {
+        let hello = [&version[..], &[7; 32], &[2, 9, 9], &suite.to_be_bytes(), &[0]].concat();
+        let message = [&[SERVER_HELLO][..], &with_length(&hello, 3)].concat();
+        [&[HANDSHAKE, 3, 3][..], &with_length(&message, 2)].concat()
+    }
+
+    /// Whether a server that answers every connection with these bytes, and ends it, accepts TLS 1.0.
+    async fn of(answer: &[&[u8]]) -> Result<bool, ConnectError> {
+        let answer = answer.concat();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
@@ -191,23 +262,43 @@ mod tests {
             let mut message = vec![0; length];
             stream.read_exact(&mut message).await.unwrap();
             assert_eq!((head[0], message[0], &message[4..6]), (HANDSHAKE, CLIENT_HELLO, &[3, 1][..]));
-            stream.write_all(answer).await.unwrap();
+            stream.write_all(&answer).await.unwrap();
         });
         let endpoint = Endpoint::of("127.0.0.1", port).unwrap();
-        accepts(&endpoint, &Way::Direct, Version::Tls10, &[], Duration::from_secs(5)).await.unwrap()
+        accepts(&endpoint, &Way::Direct, Version::Tls10, &[], Duration::from_secs(5)).await
     }
 
     #[tokio::test]
     async fn only_an_agreement_on_the_version_is_one() {
-        assert!(of(&[22, 3, 1, 0, 80, 2, 0, 0, 76, 3, 1]).await);
-        // Another version, an alert, and silence.
-        assert!(!of(&[22, 3, 3, 0, 80, 2, 0, 0, 76, 3, 3]).await);
-        assert!(!of(&[21, 3, 1, 0, 2, 2, 70]).await);
-        assert!(!of(&[]).await);
+        let agreed = server_hello([3, 1], 0x002f);
+        assert_eq!(of(&[&agreed]).await, Ok(true));
+        // Another version, an alert, and an end in good order.
+        assert_eq!(of(&[&server_hello([3, 3], 0x002f)]).await, Ok(false));
+        assert_eq!(of(&[REFUSAL]).await, Ok(false));
+        assert_eq!(of(&[&[21, 3, 1, 0, 2, 1, 0]]).await, Ok(false));
     }
 
-    /// A server that has these cipher suites and prefers the first ones, and what it was seen to accept.
-    async fn of_suites(own: &'static [u16]) -> Vec<&'static str> {
+    #[tokio::test]
+    async fn behind_a_warning_a_server_still_answers() {
+        let agreed = server_hello([3, 1], 0x002f);
+        assert_eq!(of(&[UNKNOWN_NAME, &agreed]).await, Ok(true));
+        assert_eq!(of(&[UNKNOWN_NAME, UNKNOWN_NAME, REFUSAL]).await, Ok(false));
+        assert_eq!(of(&[&[21, 3, 1, 0, 4, 1, 112, 2, 40]]).await, Ok(false), "two in one record");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_is_no_refusal() {
+        let agreed = server_hello([3, 1], 0x002f);
+        for answer in [&[][..], UNKNOWN_NAME, &agreed[..20], b"HTTP/1.1 400 Bad Request\r\n\r\n", &[22, 3, 1, 0, 1, 2]]
+        {
+            let seen = of(&[answer]).await;
+            assert!(matches!(seen, Err(ConnectError::Closed(_) | ConnectError::Broken(_))), "{answer:?}: {seen:?}");
+        }
+    }
+
+    /// A server that has these cipher suites and prefers the first ones, and what it was seen to accept. It warns whoever it talks
+    /// to, and says this to those who offer none of its own.
+    async fn of_suites(own: &'static [u16], refusal: &'static [u8]) -> Suites {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
@@ -222,14 +313,10 @@ mod tests {
                     message[41..41 + length].chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
                 // One that nobody offers is chosen all the same.
                 let answer = match own.iter().find(|suite| offered.contains(suite) || **suite == 0xffff) {
-                    Some(suite) => {
-                        let hello = [&[3, 3][..], &[7; 32], &[2, 9, 9], &suite.to_be_bytes(), &[0]].concat();
-                        let message = [&[SERVER_HELLO][..], &with_length(&hello, 3)].concat();
-                        [&[HANDSHAKE, 3, 3][..], &with_length(&message, 2)].concat()
-                    }
-                    None => vec![21, 3, 3, 0, 2, 2, 40],
+                    Some(suite) => server_hello([3, 3], *suite),
+                    None => refusal.to_vec(),
                 };
-                stream.write_all(&answer).await.unwrap();
+                stream.write_all(&[UNKNOWN_NAME, &answer].concat()).await.unwrap();
             }
         });
         let endpoint = Endpoint::of("hub.example", port).unwrap();
@@ -239,16 +326,23 @@ mod tests {
 
     #[tokio::test]
     async fn every_suite_that_a_server_has_is_found_once() {
-        let found = of_suites(&[0xc02f, 0x000a, 0xc030]).await;
+        let found = of_suites(&[0xc02f, 0x000a, 0xc030], REFUSAL).await;
         let names = [
             "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
             "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
             "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
         ];
-        assert_eq!(found, names);
+        assert_eq!(found, Suites { accepted: names.to_vec(), open: None });
         // It does not accept TLS 1.2, or chooses what it was not offered.
-        assert_eq!(of_suites(&[]).await, [""; 0]);
-        assert_eq!(of_suites(&[0xffff]).await, [""; 0]);
+        assert_eq!(of_suites(&[], REFUSAL).await, Suites::default());
+        assert_eq!(of_suites(&[0xffff], REFUSAL).await, Suites::default());
+    }
+
+    #[tokio::test]
+    async fn whether_a_server_has_more_suites_is_open_where_the_connection_breaks() {
+        let found = of_suites(&[0xc02f], &[]).await;
+        assert_eq!(found.accepted, ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]);
+        assert!(matches!(found.open, Some(ConnectError::Closed(_))), "{found:?}");
     }
 
     #[test]
@@ -268,6 +362,7 @@ mod tests {
         let limit = Duration::from_millis(50);
         let answer = accepts(&endpoint, &Way::Direct, Version::Tls11, &[], limit).await;
         assert!(matches!(answer, Err(ConnectError::Unanswered(_))), "{answer:?}");
-        assert_eq!(suites(&endpoint, &Way::Direct, &[], limit).await, [""; 0]);
+        let open = Some(ConnectError::Unanswered(limit));
+        assert_eq!(suites(&endpoint, &Way::Direct, &[], limit).await, Suites { accepted: Vec::new(), open });
     }
 }

@@ -33,7 +33,7 @@ pub use client::{Identity, Trust, UnusableIdentity, UnusableTls, VERSIONS, clien
 pub use connect::{Presented, Way, plain, present, present_by, secure};
 pub use connect_error::ConnectError;
 pub use endpoint::Endpoint;
-pub use hello::{accepts, suites};
+pub use hello::{Suites, accepts, suites};
 pub use learn::{Learned, Source, learn};
 pub use proxy_error::{ProxyError, ProxyFault};
 pub use stream::Stream;

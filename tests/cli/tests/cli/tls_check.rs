@@ -75,14 +75,19 @@ fn record(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     Ok(record)
 }
 
-/// The address of a server that is another one, but chooses by TLS 1.2 the first one of these cipher suites that it is offered.
-fn choosing(behind: &Proxy, own: &'static [u16]) -> String {
+/// By this alert a server refuses all cipher suites that it is offered.
+const REFUSAL: &[u8] = &[21, 3, 3, 0, 2, 2, 40];
+
+/// The address of a server that is another one, but chooses by TLS 1.2 the first one of these cipher suites that it is offered, or
+/// says this. It warns everybody that it does not know the name.
+fn choosing(behind: &Proxy, own: &'static [u16], refusal: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let (address, behind) = (listener.local_addr().expect("it has one").to_string(), behind.address());
     let serve = move |mut client: TcpStream| -> std::io::Result<()> {
         let hello = record(&mut client)?;
         // Whoever speaks TLS 1.3 too sends a session, which stands before the list.
         if hello[9..11] == [3, 3] && hello[43] == 0 {
+            client.write_all(&[21, 3, 3, 0, 2, 1, 112])?;
             let list = &hello[46..46 + usize::from(u16::from_be_bytes([hello[44], hello[45]]))];
             let offered: Vec<u16> = list.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
             return match own.iter().find(|suite| offered.contains(suite)) {
@@ -91,7 +96,7 @@ fn choosing(behind: &Proxy, own: &'static [u16]) -> String {
                     let message = [&[2, 0, 0, 38, 3, 3][..], &random, &[0], &suite.to_be_bytes(), &[0]].concat();
                     client.write_all(&[&[22, 3, 3, 0, 42][..], &message].concat())
                 }
-                None => client.write_all(&[21, 3, 3, 0, 2, 2, 40]),
+                None => client.write_all(refusal),
             };
         }
         let mut server = TcpStream::connect(&behind)?;
@@ -128,14 +133,14 @@ fn every_cipher_suite_that_a_server_accepts_is_judged_by_the_profile() {
         let told = seen["findings"][0]["summary"].as_str().unwrap_or_default().to_owned();
         (run.exit, ids(&seen).into_iter().map(str::to_owned).collect::<Vec<_>>(), told, seen)
     };
-    let strict = choosing(&behind, &[0xc02b]);
+    let strict = choosing(&behind, &[0xc02b], REFUSAL);
     for profile in ["intermediate", "kubernetes", "old", "ocm"] {
         let (exit, found, _, seen) = check(&strict, profile);
         assert_eq!((exit, found.len()), (0, 0), "{profile}: {seen:#}");
         assert_eq!(seen["inventory"]["relations"][0]["handshake"]["suites"], json!([STRONG]));
     }
     // It prefers what is broken, and has the others all the same.
-    let lenient = choosing(&behind, &[0x000a, 0xc009, 0xc02b]);
+    let lenient = choosing(&behind, &[0x000a, 0xc009, 0xc02b], REFUSAL);
     for (profile, foreign) in
         [("intermediate", vec![BROKEN, CBC]), ("kubernetes", vec![BROKEN]), ("old", vec![]), ("ocm", vec![BROKEN])]
     {
@@ -151,6 +156,21 @@ fn every_cipher_suite_that_a_server_accepts_is_judged_by_the_profile() {
     // Where TLS 1.2 is not allowed, that alone is told of.
     let (_, found, ..) = check(&lenient, "modern");
     assert_eq!(found, ["OCM4030"]);
+}
+
+#[test]
+fn what_a_server_accepts_is_open_where_the_connection_breaks() {
+    let behind = server();
+    let cli = Cli::new();
+    let ca = format!("--ca-file={}", cli.write("own.pem", behind.authority()).display());
+    let breaking = choosing(&behind, &[0xc02b], &[]);
+    let run = cli.run(["tls-check", &breaking, &ca, "--output=json"]);
+    let seen = document(&run);
+    assert_eq!((run.exit, &seen["verdict"], ids(&seen)), (4, &json!("inconclusive"), vec![]), "{run}");
+    let what = format!("which cipher suites of TLS 1.2 https://{breaking} accepts");
+    assert_eq!(seen["unseen"][0]["what"], json!(what), "{run}");
+    let found = &seen["inventory"]["relations"][0]["handshake"]["suites"];
+    assert_eq!(*found, json!(["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"]), "{run}");
 }
 
 #[test]
