@@ -9,7 +9,7 @@ use ocm_checks::snapshot::Trouble;
 use ocm_checks::suppress::Suppression;
 use ocm_checks::tls::{Inventory, Profile, Report, Unseen, Within, judge, judge_beside};
 use ocm_cli::findings::Contexts;
-use ocm_cli::{Ui, files};
+use ocm_cli::{Ui, files, of_contexts};
 use ocm_core::{Exit, Failure, Narrator, certificate, duration};
 use ocm_flows::tls::{self, By, Fleet, Inside, Member};
 use ocm_kube::{Cluster, connect};
@@ -100,6 +100,7 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
     let targets = files::beside(all).await?;
     let plain = client.connection()?;
     let members: Vec<Member> = contexts.iter().map(|context| Member::new(context, &plain)).collect();
+    members.iter().try_for_each(Member::check).map_err(of_contexts)?;
     let is_there = |target: &Target| matches!(target, Target::Secret(..) | Target::Inside(_));
     let needs_cluster = members.is_empty() && (targets.is_empty() || targets.iter().any(is_there));
     let mut plan = Plan {

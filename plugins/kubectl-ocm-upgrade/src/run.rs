@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ocm_cli::{Format, ImageArgs, OutputArgs, PlanView, Troubleshoot, Ui, fleet_file, options};
+use ocm_cli::{Format, ImageArgs, OutputArgs, PlanView, Troubleshoot, Ui, fleet_file, of_contexts, options};
 use ocm_core::images::Source;
 use ocm_core::release::Component;
 use ocm_core::upgrade::staging::Size;
@@ -131,7 +131,7 @@ async fn fleet_command(
         let cluster = connect(&connection, ui.clone()).await?;
         Ok::<_, Failure>(Member { name: context.clone(), cluster, request: request.clone() })
     });
-    let members = futures::future::try_join_all(each).await?;
+    let members = futures::future::try_join_all(each).await.map_err(of_contexts)?;
     let rows = flow::upgrade_fleet(&members, hub, fleet, ui.clone()).await?;
     view::finish_fleet(&ui, format, request.mode, Named::ByContext, &rows)
 }

@@ -33,7 +33,7 @@ pub use image_args::ImageArgs;
 pub use output::{DryRunArg, Format, OutputArgs, document, object_list, without_nulls};
 pub use plan_args::PlanArgs;
 pub use plan_view::{PlanView, applied_document, holds_secrets};
-pub use remedy::words;
+pub use remedy::{of_contexts, words};
 pub use removal_args::RemovalArgs;
 pub use resource_args::{NodeArgs, QosWord, ResourceArgs};
 pub use sent::{Sent, SentAll, WaitedFor, Withdrawn, of_clusters, withdrawn};

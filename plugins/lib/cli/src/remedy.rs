@@ -2,7 +2,7 @@
 
 use ocm_core::cluster_proxy::{AGENTS, SERVERS};
 use ocm_core::shell::shell;
-use ocm_core::{Hint, Remedy, Role};
+use ocm_core::{Failure, Hint, Remedy, Role};
 
 use crate::clean;
 
@@ -12,6 +12,21 @@ pub fn words(hint: &Hint) -> String {
         Hint::Text(text) => text.clone(),
         Hint::Remedy(remedy) => what_to_type(remedy),
     }
+}
+
+/// A failure as it is of use to whoever names several clusters by `--contexts`.
+#[must_use]
+pub fn of_contexts(failure: Failure) -> Failure {
+    let in_the_list = |hint: Hint| match hint {
+        Hint::Remedy(Remedy::SimilarContext(Role::Target, near)) => {
+            Hint::Text(format!("did you mean {} in --contexts?", shell(&near)))
+        }
+        Hint::Remedy(Remedy::Context { role: Role::Target, known }) if !known.is_empty() => {
+            Hint::Text(format!("name some that it has in --contexts: {}", known.join(", ")))
+        }
+        other => other,
+    };
+    Failure { hints: failure.hints.into_iter().map(in_the_list).collect(), ..failure }
 }
 
 /// A command with the context of the cluster that it is for.
@@ -315,6 +330,18 @@ mod tests {
         let near = Remedy::SimilarContext(Role::FormerHub, "hub".to_owned());
         assert_eq!(words(near), "did you mean --former-hub-context hub?");
         assert_eq!(words(Remedy::SkipVerification(Role::Target)), "or accept that: --insecure-skip-tls-verify");
+    }
+
+    #[test]
+    fn who_names_several_contexts_is_told_what_stands_in_the_list() {
+        let hints = |remedy: Remedy| of_contexts(Failure::usage("no").hint(remedy)).hints;
+        let words = |remedy: Remedy| hints(remedy).iter().map(words).collect::<Vec<_>>();
+        assert_eq!(words(Remedy::SimilarContext(Role::Target, "c1".to_owned())), ["did you mean c1 in --contexts?"]);
+        let known = vec!["c1".to_owned(), "c2".to_owned()];
+        let known = Remedy::Context { role: Role::Target, known };
+        assert_eq!(words(known), ["name some that it has in --contexts: c1, c2"]);
+        let hub = Remedy::SimilarContext(Role::Hub, "hub".to_owned());
+        assert_eq!(words(hub), ["did you mean --hub-context hub?"], "the hub is named by a flag of its own");
     }
 
     #[test]

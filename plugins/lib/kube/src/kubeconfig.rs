@@ -47,6 +47,14 @@ pub(crate) fn choose(connection: &Connection) -> Result<Chosen, Failure> {
     choose_from(kubeconfig, &origin, connection)
 }
 
+/// Checks that the kubeconfig has the context, the cluster and the user that are meant. Nothing of theirs is used yet.
+///
+/// # Errors
+/// A [`Reason::Kubeconfig`] failure that says what is missing, where, and what to type.
+pub fn check(connection: &Connection) -> Result<(), Failure> {
+    choose(connection).map(drop)
+}
+
 /// Chooses from this kubeconfig, which came from `origin`.
 pub(crate) fn choose_from(
     mut kubeconfig: Kubeconfig,

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use ocm_checks::snapshot::Trouble;
 use ocm_checks::tls::{Inventory, Unseen, beside};
 use ocm_core::{Failure, Narrator};
-use ocm_kube::{Cluster, Connection, connect};
+use ocm_kube::{Cluster, Connection, connect, kubeconfig};
 
 use super::clock::empty;
 use super::cluster::both;
@@ -25,9 +25,17 @@ pub struct Member {
 
 impl Member {
     /// The cluster of a context of a kubeconfig. Nothing is read or sent yet.
-    pub fn new(context: &str, kubeconfig: &Connection) -> Self {
-        let connection = Connection { context: Some(context.to_owned()), ..kubeconfig.clone() };
+    pub fn new(context: &str, plain: &Connection) -> Self {
+        let connection = Connection { context: Some(context.to_owned()), ..plain.clone() };
         Self { context: context.to_owned(), connection, cluster: OnceLock::new() }
+    }
+
+    /// Checks that the kubeconfig has the context. Nothing is sent.
+    ///
+    /// # Errors
+    /// What is missing, and where.
+    pub fn check(&self) -> Result<(), Failure> {
+        kubeconfig::check(&self.connection)
     }
 
     async fn connect(&self, narrator: &Arc<dyn Narrator>) -> Result<&Cluster, Failure> {
