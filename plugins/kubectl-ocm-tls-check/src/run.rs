@@ -51,6 +51,8 @@ struct Plan {
     /// The cluster of the context, where it is needed.
     cluster: Option<Cluster>,
     hub: Option<Cluster>,
+    /// Whether the hub is of another kubeconfig than the clusters: a context of one name is another cluster there.
+    is_hub_apart: bool,
     /// The clusters of `--contexts`; none: there is one alone.
     members: Vec<Member>,
     narrator: Arc<dyn Narrator>,
@@ -101,6 +103,7 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
     let plain = client.connection()?;
     let members: Vec<Member> = contexts.iter().map(|context| Member::new(context, &plain)).collect();
     members.iter().try_for_each(Member::check).map_err(of_contexts)?;
+    let of_hub = hub.connection(&plain);
     let is_there = |target: &Target| matches!(target, Target::Secret(..) | Target::Inside(_));
     let needs_cluster = members.is_empty() && (targets.is_empty() || targets.iter().any(is_there));
     let mut plan = Plan {
@@ -108,7 +111,8 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
         authorities: ca_file.as_deref().map(authorities).transpose()?,
         server_name: client.tls_server_name.clone(),
         cluster: if needs_cluster { Some(connect(&plain, ui.clone()).await?) } else { None },
-        hub: if hub.is_given() { Some(connect(&hub.connection(&plain), ui.clone()).await?) } else { None },
+        is_hub_apart: of_hub.kubeconfig != plain.kubeconfig,
+        hub: if hub.is_given() { Some(connect(&of_hub, ui.clone()).await?) } else { None },
         members,
         narrator: ui.clone(),
     };
@@ -150,6 +154,13 @@ fn context(cluster: Option<&Cluster>) -> Option<String> {
     cluster.and_then(|cluster| cluster.context.clone())
 }
 
+/// What reports call a hub beside these clusters: its context, or its address where it has none, or where one of them has that
+/// context in another kubeconfig.
+fn name_of_hub(context: Option<&str>, server: &str, members: &[&str], is_apart: bool) -> String {
+    let own = context.filter(|context| !(is_apart && members.contains(context)));
+    own.unwrap_or(server).to_owned()
+}
+
 /// What one cluster, or what was named, comes to.
 fn alone(plan: &Plan, inventory: Inventory, question: &Question) -> Part {
     let report = question.judge(&inventory);
@@ -161,8 +172,9 @@ fn alone(plan: &Plan, inventory: Inventory, question: &Question) -> Part {
 /// What many clusters come to, each in the light of the hub, if one was named, which comes first.
 async fn together(plan: &Plan, question: &Question) -> Vec<Part> {
     let Fleet { hub, members } = tls::fleet(&plan.members, plan.hub.as_ref(), &plan.narrator).await;
+    let names: Vec<&str> = plan.members.iter().map(|member| member.context.as_str()).collect();
     let of_hub = hub.zip(plan.hub.as_ref()).map(|(inventory, cluster)| Part {
-        context: Some(cluster.context.clone().unwrap_or_else(|| cluster.server.clone())),
+        context: Some(name_of_hub(cluster.context.as_deref(), &cluster.server, &names, plan.is_hub_apart)),
         report: question.judge(&inventory),
         contexts: Contexts { hub: cluster.context.clone(), managed: None },
         inventory,
@@ -314,4 +326,18 @@ fn authorities(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     };
     let pem = std::fs::read(path).map_err(|error| wrong(&error))?;
     certificate::from_pem(&pem).map_err(|error| wrong(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_and_a_cluster_of_one_context_in_two_kubeconfigs_are_told_apart() {
+        let name = |context, is_apart| name_of_hub(context, "https://hub:6443", &["admin", "c1"], is_apart);
+        assert_eq!(name(Some("hub"), true), "hub");
+        assert_eq!(name(Some("admin"), true), "https://hub:6443");
+        assert_eq!(name(Some("admin"), false), "admin", "it is one of the clusters");
+        assert_eq!(name(None, false), "https://hub:6443");
+    }
 }

@@ -71,12 +71,17 @@ pub(crate) fn of_each<'a, T: 'a>(
 
 /// A finding with its context where its cluster stands: for those who know of one alone.
 pub(crate) fn named(part: &Part, finding: &Finding) -> Finding {
-    let cluster = match (&part.context, &finding.cluster) {
+    Finding { cluster: place(part.context.as_deref(), finding.cluster.as_deref()), ..finding.clone() }
+}
+
+/// A context and a cluster in one word, of which no two are the same: what stands behind the last slash is the cluster, or nothing
+/// where a context that has slashes itself stands alone.
+fn place(context: Option<&str>, cluster: Option<&str>) -> Option<String> {
+    match (context, cluster) {
         (Some(context), Some(cluster)) => Some(format!("{context}/{cluster}")),
-        (Some(context), None) => Some(context.clone()),
-        (None, cluster) => cluster.clone(),
-    };
-    Finding { cluster, ..finding.clone() }
+        (Some(context), None) if context.contains('/') => Some(format!("{context}/")),
+        (context, cluster) => context.or(cluster).map(str::to_owned),
+    }
 }
 
 /// What was not looked at, and in which context.
@@ -84,5 +89,31 @@ pub(crate) fn what(part: &Part, unseen: &str) -> String {
     match &part.context {
         Some(context) => format!("context {context:?}: {unseen}"),
         None => unseen.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn no_two_places_have_one_name() {
+        let all = [
+            (None, Some("c1")),
+            (Some("a"), None),
+            (Some("a"), Some("b")),
+            (Some("a/b"), None),
+            (Some("a/b"), Some("c1")),
+            (Some("arn:aws:eks:eu:1:cluster/hub"), None),
+            (Some("arn:aws:eks:eu:1:cluster"), Some("hub")),
+        ];
+        let names: BTreeMap<Option<String>, _> =
+            all.into_iter().map(|(context, cluster)| (place(context, cluster), (context, cluster))).collect();
+        assert_eq!(names.len(), all.len(), "{names:?}");
+        assert_eq!(place(Some("a"), Some("b")).as_deref(), Some("a/b"));
+        assert_eq!(place(Some("a/b"), None).as_deref(), Some("a/b/"));
+        assert_eq!(place(None, None), None);
     }
 }

@@ -530,6 +530,17 @@ fn the_hub_of_every_cluster_manager_is_looked_at() {
 }
 
 #[test]
+fn a_hub_of_another_kubeconfig_is_not_taken_for_a_cluster_with_its_context() {
+    let (ended, valid) = (hosting(false, &authority_until(2021)), hosting(false, &authority_until(2099)));
+    let cli = Cli::with_kubeconfig(&contexts(&[("admin", valid.url())]));
+    let other = cli.write("other", &contexts(&[("admin", ended.url())]));
+    let file = format!("--hub-kubeconfig={}", other.display());
+    let run = cli.run(["tls-check", "--contexts=admin", &file, "--hub-context=admin", "--output=name"]);
+    let told: Vec<&str> = run.stdout.lines().filter(|line| line.starts_with("OCM4002:")).collect();
+    assert_eq!(told, [format!("OCM4002:{}/", ended.url())], "{run}");
+}
+
+#[test]
 fn a_context_that_is_not_there_is_refused_before_any_cluster_is_asked() {
     let server = Server::start(|_, _| Reply::Json(404, "{}".to_owned()));
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub", "cluster-1"]));
