@@ -183,10 +183,12 @@ pub(crate) struct HubInstallArgs {
     /// --hub-context or --hub-kubeconfig [default: default on a new hub, as it is on others]
     #[arg(short, long, value_enum, value_name = "MODE", ignore_case = true, help_heading = "Hosted hub")]
     pub(crate) mode: Option<ModeWord>,
-    /// Address at which the hub's API server reaches the registration webhook of a hosted hub [default port: 9443]
+    /// Address at which the hub's API server reaches the registration webhook of a hosted hub [default port: as it
+    /// is, 9443 on a new hub]
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Hosted hub")]
     pub(crate) registration_webhook: Option<String>,
-    /// Address at which the hub's API server reaches the work webhook of a hosted hub [default port: 9443]
+    /// Address at which the hub's API server reaches the work webhook of a hosted hub [default port: as it is, 9443
+    /// on a new hub]
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Hosted hub")]
     pub(crate) work_webhook: Option<String>,
     /// Make the Services on the hosting cluster by which the hub's API server reaches the webhooks at these addresses: at ports of

@@ -2,6 +2,8 @@
 //! the hub through an account that we make there. The hub's API server reaches the webhooks at addresses of the hosting
 //! cluster.
 
+use std::ops::RangeInclusive;
+
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Subject};
@@ -32,6 +34,8 @@ const WEBHOOKS: [(&str, &str, u16); 2] = [
     ("registrationWebhookConfiguration", "registration-webhook", 30443),
     ("workWebhookConfiguration", "work-webhook", 31443),
 ];
+/// Ports of nodes, unless an API server is told others (`--service-node-port-range`).
+const NODE_PORTS: RangeInclusive<u64> = 30000..=32767;
 /// Ports at which only privileged processes listen on most systems.
 const PRIVILEGED: u16 = 1024;
 
@@ -99,11 +103,15 @@ pub(super) fn lay(
     let mut ports = Vec::new();
     for ((member, _, on_node), typed) in WEBHOOKS.into_iter().zip([registration, work]) {
         if let Some(Webhook { host, port }) = typed {
-            let port = port.unwrap_or(if on_nodes { on_node } else { WEBHOOK_PORT });
             hosted[member]["address"] = json!(host);
-            hosted[member]["port"] = json!(port);
-            // The pods have to listen where they are asked.
-            hosted[member]["bindConfiguration"]["port"] = json!(port);
+            let stays =
+                port.is_none() && hosted[member]["port"].as_u64().is_some_and(|there| goes_with(there, *expose));
+            if !stays {
+                let port = port.unwrap_or(if on_nodes { on_node } else { WEBHOOK_PORT });
+                hosted[member]["port"] = json!(port);
+                // The pods have to listen where they are asked.
+                hosted[member]["bindConfiguration"]["port"] = json!(port);
+            }
         }
         if hosted[member]["address"].as_str().is_none_or(str::is_empty) {
             return Err(OptionsError::NoWebhookAddress);
@@ -129,6 +137,16 @@ pub(super) fn lay(
     spec["deployOption"]["mode"] = json!(HubMode::Hosted.word());
     spec["deployOption"]["hosted"] = hosted;
     Ok(())
+}
+
+/// Whether the port of a webhook that is there can stay where this is typed to lead to it, or nothing is.
+fn goes_with(port: u64, expose: Option<WebhookExposure>) -> bool {
+    let is_of_nodes = NODE_PORTS.contains(&port);
+    match expose {
+        None => true,
+        Some(WebhookExposure::NodePort) => is_of_nodes,
+        Some(WebhookExposure::LoadBalancer) => !is_of_nodes,
+    }
 }
 
 /// Whether a release asks both webhooks at one port, and has their pods listen at the usual one.
@@ -439,6 +457,31 @@ mod tests {
         let mut elsewhere = Options::default();
         elsewhere.hosting.expose = Some(WebhookExposure::NodePort);
         assert_eq!(plan(&elsewhere, &Live::default()).unwrap_err(), OptionsError::NotHosted);
+    }
+
+    #[test]
+    fn another_address_keeps_the_port_that_is_there_unless_one_is_said() {
+        let with = |registration: &str, work: &str, expose: Option<WebhookExposure>| {
+            let mut options = options("1.3.1", registration, work);
+            options.hosting.expose = expose;
+            options
+        };
+        let (nodes, balanced) = (Some(WebhookExposure::NodePort), Some(WebhookExposure::LoadBalancer));
+        let first = plan(&with("10.0.0.1", "10.0.0.1:31500", nodes), &Live::default()).unwrap();
+        let live = Live { cluster_manager: Some(manager(&first.plan)), ..Live::default() };
+        let found = |options: &Options| {
+            let planned = manager(&plan(options, &live).unwrap().plan);
+            WEBHOOKS.map(|(member, ..)| {
+                let webhook = &planned["spec"]["deployOption"]["hosted"][member];
+                assert_eq!(webhook["bindConfiguration"]["port"], webhook["port"], "pods listen where they are asked");
+                format!("{}:{}", webhook["address"].as_str().unwrap(), webhook["port"])
+            })
+        };
+        assert_eq!(found(&with("10.0.0.2", "", None)), ["10.0.0.2:30443", "10.0.0.1:31500"]);
+        assert_eq!(found(&with("10.0.0.2", "10.0.0.2", nodes)), ["10.0.0.2:30443", "10.0.0.2:31500"]);
+        assert_eq!(found(&with("10.0.0.2:8443", "10.0.0.2", None)), ["10.0.0.2:8443", "10.0.0.2:31500"]);
+        // What leads there now has other ports.
+        assert_eq!(found(&with("lb1", "lb2", balanced)), ["lb1:9443", "lb2:9443"]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub enum WebhookExposure {
 pub struct Webhook {
     /// IPv4 address or host name.
     pub host: String,
-    /// Port; none: the usual one of what leads there.
+    /// Port; none: the one that is there, else the usual one of what leads there.
     pub port: Option<u16>,
 }
 
