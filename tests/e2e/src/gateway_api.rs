@@ -92,15 +92,24 @@ pub fn gateway(cluster: &Cluster, name: &str, members: &Value, address: &Value) 
     status(cluster, &["gateways.gateway.networking.k8s.io", name, &space], &json!({"addresses": [address]}));
 }
 
-/// Has the Gateway of the hub's route accept it, or not.
+/// Has the Gateway of the hub's route accept it, or not, and another Gateway say the opposite.
 ///
 /// # Panics
 ///
 /// When the route is not there.
 pub fn accepts(cluster: &Cluster, accepted: bool) {
-    let (status_of, reason) = if accepted { ("True", "Accepted") } else { ("False", "NotAllowedByListeners") };
-    let condition = json!({"type": "Accepted", "status": status_of, "reason": reason, "message": "as the test has it"});
-    status(cluster, &ROUTE, &json!({"parents": [{"conditions": [condition]}]}));
+    let text = cluster.kubectl(&[&["get"][..], &ROUTE, &["--output=json"]].concat()).expect("the route is there");
+    let route: Value = serde_json::from_str(&text).expect("JSON");
+    let says = |parent: &Value, accepted: bool| {
+        let (status_of, reason) = if accepted { ("True", "Accepted") } else { ("False", "NotAllowedByListeners") };
+        let condition = json!({"type": "Accepted", "status": status_of, "reason": reason, "message": "as the test has it",
+            "observedGeneration": route["metadata"]["generation"]});
+        json!({"parentRef": parent, "controllerName": "test.example/gateways", "conditions": [condition]})
+    };
+    let own = &route["spec"]["parentRefs"][0];
+    let mut other = own.clone();
+    other["name"] = json!("other");
+    status(cluster, &ROUTE, &json!({"parents": [says(&other, !accepted), says(own, accepted)]}));
 }
 
 fn status(cluster: &Cluster, object: &[&str], status: &Value) {

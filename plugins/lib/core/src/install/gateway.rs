@@ -223,14 +223,48 @@ pub(super) fn route(hub: &str, gateway: Option<&Gateway>, host: &str, version: O
     Manifest::written(ROUTES, body).map(Manifest::exactly)
 }
 
-/// Why a Gateway does not lead along a route yet; none: it does.
-pub fn lacks(route: &Value) -> Option<String> {
-    let parents = route["status"]["parents"].as_array().into_iter().flatten();
-    let conditions: Vec<&Value> = parents.filter_map(|parent| parent["conditions"].as_array()).flatten().collect();
+/// Why a Gateway does not lead along a route yet; none: it does. `wanted` is the route as it is applied, `live` as it is there. What
+/// other Gateways say of it does not count, nor what was said of an earlier generation.
+pub fn lacks(wanted: &Value, live: &Value) -> Option<String> {
+    let (own, space) = (&wanted["spec"]["parentRefs"][0], wanted["metadata"]["namespace"].as_str());
+    let parents = live["status"]["parents"].as_array().into_iter().flatten();
+    // Of several controllers that speak of one Gateway it is enough that one leads along the route.
+    let refusals: Option<Vec<String>> = parents
+        .filter(|parent| is_same(own, &parent["parentRef"], space))
+        .map(|parent| refusal(&parent["conditions"], live["metadata"]["generation"].as_i64()))
+        .collect();
+    refusals?.into_iter().next().or_else(|| refusal(&Value::Null, None))
+}
+
+/// Whether two references of a route in a namespace are to the same listener, or to the same Gateway as a whole. Upstream:
+/// `ParentReference`, with its defaults.
+fn is_same(one: &Value, other: &Value, space: Option<&str>) -> bool {
+    let members = [
+        ("group", Some(GROUP)),
+        ("kind", Some("Gateway")),
+        ("namespace", space),
+        ("name", None),
+        ("sectionName", None),
+    ];
+    let of = |reference: &Value, member: &str| reference[member].as_str().map(str::to_owned);
+    let is_equal = |(member, usual): (&str, Option<&str>)| {
+        let usual = || usual.map(str::to_owned);
+        of(one, member).or_else(usual) == of(other, member).or_else(usual)
+    };
+    members.into_iter().all(is_equal) && one["port"] == other["port"]
+}
+
+/// Why conditions of a route of this generation do not say that it is followed; none: they do. A condition without a generation is
+/// taken for one of this generation.
+fn refusal(conditions: &Value, generation: Option<i64>) -> Option<String> {
+    let is_current = |condition: &&Value| condition["observedGeneration"].as_i64() >= generation;
+    let is_of_any = |condition: &&Value| condition["observedGeneration"].is_null();
+    let conditions = conditions.as_array().into_iter().flatten();
+    let conditions: Vec<&Value> = conditions.filter(|one| is_of_any(one) || is_current(one)).collect();
     let of = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
     let is = |condition: &Value, status: &str| condition["status"] == status;
     let bad = match (of("Accepted"), of("ResolvedRefs")) {
-        (None, _) => return Some("no controller has looked at the TLSRoute of the gRPC server".to_owned()),
+        (None, _) => return Some("no controller has looked at the TLSRoute of the gRPC server as it is".to_owned()),
         (Some(accepted), _) if !is(accepted, "True") => accepted,
         (_, Some(resolved)) if is(resolved, "False") => resolved,
         _ => return None,
@@ -384,13 +418,42 @@ mod tests {
 
     #[test]
     fn a_route_is_followed_when_its_gateway_says_so() {
-        let with = |conditions: Value| json!({"status": {"parents": [{"conditions": conditions}]}});
+        let wanted = route("h", Some(&gateway("infra/public/tls")), "hub.example", None).unwrap().body().clone();
+        let own = || json!({"namespace": "infra", "name": "public", "sectionName": "tls"});
+        let live = |parents: Value| json!({"metadata": {"generation": 2}, "status": {"parents": parents}});
+        let with = |conditions: Value| live(json!([{"parentRef": own(), "conditions": conditions}]));
         let one = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "m"});
+        let lacks = |live: &Value| lacks(&wanted, live);
         assert!(lacks(&json!({})).unwrap().starts_with("no controller"));
         let refused = lacks(&with(json!([one("Accepted", "False")]))).unwrap();
         assert!(refused.ends_with("is not Accepted: R: m"), "{refused}");
         let unresolved = lacks(&with(json!([one("Accepted", "True"), one("ResolvedRefs", "False")]))).unwrap();
         assert!(unresolved.ends_with("is not ResolvedRefs: R: m"), "{unresolved}");
         assert_eq!(lacks(&with(json!([one("Accepted", "True"), one("ResolvedRefs", "True")]))), None);
+        // What another Gateway or another listener says is nothing of ours.
+        let says = |parent: Value, status: &str| json!({"parentRef": parent, "conditions": [one("Accepted", status)]});
+        let mut others = vec![own(), own(), own(), own()];
+        others[0]["name"] = json!("other");
+        others[1]["sectionName"] = json!("other");
+        others[2].as_object_mut().unwrap().remove("sectionName");
+        others[3].as_object_mut().unwrap().remove("namespace");
+        for other in others {
+            let told = lacks(&live(json!([says(other.clone(), "True")]))).unwrap();
+            assert!(told.starts_with("no controller"), "{other}: {told}");
+            assert!(lacks(&live(json!([says(other.clone(), "True"), says(own(), "False")]))).is_some(), "{other}");
+            assert_eq!(lacks(&live(json!([says(other, "False"), says(own(), "True")]))), None);
+        }
+        let mut whole = own();
+        whole["group"] = json!(GROUP);
+        whole["kind"] = json!("Gateway");
+        assert_eq!(lacks(&live(json!([says(whole, "True")]))), None, "these are the defaults");
+        // What was said of an earlier generation may be otherwise now.
+        let of = |generation: i64| {
+            let mut accepted = one("Accepted", "True");
+            accepted["observedGeneration"] = json!(generation);
+            with(json!([accepted]))
+        };
+        assert!(lacks(&of(1)).unwrap().starts_with("no controller"));
+        assert_eq!(lacks(&of(2)), None);
     }
 }

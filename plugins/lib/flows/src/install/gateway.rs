@@ -145,7 +145,7 @@ pub(super) async fn refuse_foreign(hub: &Cluster, plan: &Plan) -> Result<(), Fai
 /// The failure of the request.
 pub(super) async fn lacks(hub: &Cluster, plan: &Plan) -> Result<Option<String>, Failure> {
     let Some(route) = plan.objects().find(|one| is_route(one)) else { return Ok(None) };
-    Ok(rules::lacks(&apply::read(hub, route).await?.unwrap_or_default()))
+    Ok(rules::lacks(route.body(), &apply::read(hub, route).await?.unwrap_or_default()))
 }
 
 fn is_route(manifest: &Manifest) -> bool {
