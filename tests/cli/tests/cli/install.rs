@@ -134,6 +134,24 @@ fn a_gateway_of_a_hub_is_named_once_and_asked_for_a_name() {
 }
 
 #[test]
+fn options_of_a_gateway_are_checked_before_any_cluster_is_asked() {
+    let server = Server::start(|_, _| Reply::Json(404, "{}".to_owned()));
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let (gateway, public) = ("--expose-grpc=gateway", "--grpc-gateway=infra/public");
+    for (words, why) in [
+        (&["--expose-grpc=nodePort", public][..], "go together"),
+        (&[gateway, public, "--grpc-server=192.0.2.1"], "--grpc-server 192.0.2.1 is an IP address"),
+        (&[gateway, public, "--grpc-endpoint-type=loadBalancer"], "no load balancer of its own"),
+        (&[gateway, public, "--registration-drivers=csr"], "--expose-grpc needs the registration driver grpc"),
+        (&[gateway, public, "--replicas=0"], "--replicas must be at least 1"),
+    ] {
+        let run = cli.run(["install", "hub"].iter().chain(words).copied());
+        assert!(run.exit == 2 && run.stderr.contains(why), "{why}: {run}");
+    }
+    assert!(server.lines().is_empty(), "{:?}", server.lines());
+}
+
+#[test]
 fn webhooks_are_exposed_of_a_hosted_hub_alone() {
     let cli = Cli::new();
     let run = cli.run(["install", "hub", "--render", "--expose-webhooks=nodePort"]);

@@ -56,6 +56,55 @@ fn defaults(name: &str) -> Value {
     serde_json::to_value(ClusterManager::new(name, spec)).expect("an API object is plain JSON")
 }
 
+/// Checks what was typed.
+///
+/// # Errors
+/// What contradicts itself, whatever is there.
+pub(super) fn check(options: &Options) -> Result<(), OptionsError> {
+    whole_identities(options)?;
+    if options.grpc_gateway.is_some() && options.expose_grpc != Some(GrpcExposure::Gateway) {
+        return Err(OptionsError::Gateway);
+    }
+    // A list that was typed is the whole list.
+    if let Some(typed) = &options.registration_drivers
+        && let Some((driver, setting)) = needed(options).find(|(driver, _)| !typed.contains(driver))
+    {
+        return Err(OptionsError::DriverIsOff(driver, setting));
+    }
+    typed_host(options).map(drop)
+}
+
+/// The drivers of which settings were typed.
+fn needed(options: &Options) -> impl Iterator<Item = (Driver, DriverSetting)> {
+    let all = [
+        (!options.auto_approved_csr_identities.is_empty(), Driver::Csr, DriverSetting::AutoApproved),
+        (!options.auto_approved_arn_patterns.is_empty(), Driver::AwsIrsa, DriverSetting::AutoApproved),
+        (!options.auto_approved_grpc_identities.is_empty(), Driver::Grpc, DriverSetting::AutoApproved),
+        (options.hub_cluster_arn.is_some(), Driver::AwsIrsa, DriverSetting::HubArn),
+        (!options.aws_resource_tags.is_empty(), Driver::AwsIrsa, DriverSetting::Tags),
+        (options.grpc_endpoint.is_some() || options.grpc_server.is_some(), Driver::Grpc, DriverSetting::Address),
+        (options.expose_grpc.is_some(), Driver::Grpc, DriverSetting::Exposure),
+    ];
+    all.into_iter().filter_map(|(is_typed, driver, setting)| is_typed.then_some((driver, setting)))
+}
+
+/// The host that was typed for the gRPC server, to which a Gateway can lead if it is to.
+///
+/// # Errors
+/// What is no address, and what no Gateway leads to.
+fn typed_host(options: &Options) -> Result<Option<String>, OptionsError> {
+    let host = expose::typed(options)?.map(|(host, _)| host);
+    if options.expose_grpc == Some(GrpcExposure::Gateway) {
+        if options.grpc_endpoint == Some(GrpcEndpoint::LoadBalancer) {
+            return Err(OptionsError::BalancedGateway);
+        }
+        if let Some(address) = host.as_ref().filter(|host| gateway::is_ip(host)) {
+            return Err(OptionsError::NotAName(address.clone()));
+        }
+    }
+    Ok(host)
+}
+
 /// The body of the ClusterManager, with the images of the components, and that of a gRPC server that has one of its own.
 ///
 /// # Errors
@@ -88,7 +137,6 @@ pub(super) fn body(
         entry(spec, "serverConfiguration").insert("imagePullSpec".to_owned(), Value::from(server));
     }
     feature_gates(spec, &options.feature_gates);
-    whole_identities(options)?;
     expose::gateway(options, (&body, live))?;
     let spec = &mut body["spec"];
     drivers(spec, listed(live), listed(laid.as_ref()), options, warnings)?;
@@ -213,15 +261,7 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
         return Err(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::Exposure));
     }
     // The certificate is made for what stands there, so the port does not.
-    let host = expose::typed(options)?.map(|(host, _)| host);
-    if options.expose_grpc == Some(GrpcExposure::Gateway) {
-        if options.grpc_endpoint == Some(GrpcEndpoint::LoadBalancer) {
-            return Err(OptionsError::BalancedGateway);
-        }
-        if let Some(address) = host.as_ref().filter(|host| gateway::is_ip(host)) {
-            return Err(OptionsError::NotAName(address.clone()));
-        }
-    }
+    let host = typed_host(options)?;
     let exposed = live.and_then(|live| live.pointer("/spec/serverConfiguration/endpointsExposure"));
     let is_exposed = exposed.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     if !is_on || (is_exposed && !typed) {

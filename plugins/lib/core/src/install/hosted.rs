@@ -47,6 +47,22 @@ pub fn mode_of(manager: &Value) -> HubMode {
     }
 }
 
+/// Checks what was typed of the mode.
+///
+/// # Errors
+/// What no hub of that mode has.
+pub(super) fn check(options: &Options) -> Result<(), OptionsError> {
+    let Hosting { mode, registration, work, expose, kubeconfig: _ } = &options.hosting;
+    match mode {
+        Some(HubMode::Default) if registration.is_some() || work.is_some() || expose.is_some() => {
+            Err(OptionsError::NotHosted)
+        }
+        // Its Service would be on the hub, where no pod is behind it.
+        Some(HubMode::Hosted) if asks_for_grpc(options) => Err(OptionsError::HostedGrpc),
+        _ => Ok(()),
+    }
+}
+
 /// The mode that a hub gets: the typed one, that of the hub that is there, or the usual one.
 ///
 /// # Errors

@@ -26,6 +26,6 @@ pub use error::{DriverSetting, OptionsError};
 pub use hosting::HubMode;
 pub use live::Live;
 pub use options::{Driver, GrpcEndpoint, GrpcExposure, Options};
-pub use plan::{Installation, plan};
+pub use plan::{Installation, check, plan};
 pub use rbac::{bootstrap_rights, operator_rights};
 pub use releases::{direction, moved};

@@ -33,18 +33,28 @@ pub struct Installation {
     pub warnings: Vec<String>,
 }
 
+/// Checks options before any cluster is looked at.
+///
+/// # Errors
+/// Options that contradict each other, whatever is there.
+pub fn check(options: &Options) -> Result<(), OptionsError> {
+    if options.replicas.is_some_and(|replicas| replicas < 1) {
+        return Err(OptionsError::NoReplicas);
+    }
+    hosted::check(options)?;
+    cluster_manager::check(options)
+}
+
 /// Plans an installation.
 ///
 /// # Errors
 /// Options that contradict each other or what is there.
 pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError> {
+    check(options)?;
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
     let is_hosted = hosted::mode(options, live)? == HubMode::Hosted;
     let usual = if is_hosted { hosted::NAME } else { operators::CLUSTER_MANAGER_OBJECT };
     let hub = live.cluster_manager.as_ref().and_then(name_of).unwrap_or(usual).to_owned();
-    if options.replicas.is_some_and(|replicas| replicas < 1) {
-        return Err(OptionsError::NoReplicas);
-    }
     let chosen = Images::of(options, live);
     if let Some(text) = chosen.kept_note() {
         notes.push(text);
@@ -148,7 +158,8 @@ mod tests {
     use super::*;
     use crate::gates::Gate;
     use crate::images::Digests;
-    use crate::install::{Driver, DriverSetting, feature_gates};
+    use crate::install::gateway::Gateway;
+    use crate::install::{Driver, DriverSetting, GrpcExposure, feature_gates};
     use crate::reconcile;
     use crate::resources::{self, Amounts};
     use crate::scheduling::{Scheduling, toleration};
@@ -185,6 +196,32 @@ mod tests {
 
     fn operator_image(live: &Live) -> &str {
         operator::container(live.operator.as_ref().unwrap()).unwrap()["image"].as_str().unwrap()
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused_whatever_is_there() {
+        use OptionsError as Error;
+        let refused = |change: &dyn Fn(&mut Options)| check(&options(change)).unwrap_err();
+        assert_eq!(refused(&|options| options.replicas = Some(0)), Error::NoReplicas);
+        assert_eq!(refused(&|options| options.grpc_gateway = Gateway::parse("infra/public")), Error::Gateway);
+        let exposed = |options: &mut Options| {
+            options.registration_drivers = Some(vec![Driver::Csr]);
+            options.expose_grpc = Some(GrpcExposure::Gateway);
+        };
+        assert_eq!(refused(&exposed), Error::DriverIsOff(Driver::Grpc, DriverSetting::Exposure));
+        let at_address = |options: &mut Options| {
+            options.expose_grpc = Some(GrpcExposure::Gateway);
+            options.grpc_server = Some("192.0.2.1".to_owned());
+        };
+        assert_eq!(refused(&at_address), Error::NotAName("192.0.2.1".to_owned()));
+        let hosted = |options: &mut Options| {
+            options.hosting.mode = Some(HubMode::Hosted);
+            options.grpc_server = Some("hub.example".to_owned());
+        };
+        assert_eq!(refused(&hosted), Error::HostedGrpc);
+        // The hub that is there may have the driver, and note a Gateway.
+        let may_be = options(|options| options.expose_grpc = Some(GrpcExposure::Gateway));
+        assert_eq!(check(&may_be), Ok(()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ocm_api::{ClusterManager, Manifest};
-use ocm_core::install::{self, HubMode, Installation, Live, Options, OptionsError};
+use ocm_core::install::{self, GrpcExposure, HubMode, Installation, Live, Options, OptionsError};
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, reconcile};
 use ocm_kube::{Cluster, access, apply};
@@ -142,6 +142,7 @@ async fn prepare<'a>(
     narrator: &dyn Narrator,
 ) -> Result<(Installation, Option<Hub<'a>>), InstallError> {
     let Request { options, hub, internal, .. } = request;
+    install::check(options)?;
     let options =
         &Options { usual_hub_arn: arn(hub.as_deref().unwrap_or(cluster).context.as_deref()), ..options.clone() };
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
@@ -168,6 +169,7 @@ async fn prepare<'a>(
             if live.cluster_manager.is_none() {
                 hosted::refuse_hosted(cluster).await?;
             }
+            check_before_gateways(&options, &live)?;
             gateway::find(cluster, &mut options, &live, narrator).await?;
         }
         (HubMode::Default, Some(_)) => return Err(OptionsError::NotHosted.into()),
@@ -198,6 +200,17 @@ async fn prepare<'a>(
     Ok((installation, found))
 }
 
+/// Checks options for what is there before Gateways are looked at, one of which may tell the address of the gRPC server.
+fn check_before_gateways(options: &Options, live: &Live) -> Result<(), OptionsError> {
+    match install::plan(options, live) {
+        Err(OptionsError::NoGrpcAddress) if options.expose_grpc == Some(GrpcExposure::Gateway) => {
+            let told = Options { grpc_server: Some("gateway.invalid".to_owned()), ..options.clone() };
+            install::plan(&told, live).map(drop)
+        }
+        planned => planned.map(drop),
+    }
+}
+
 /// Says that something of ours is there which leads no agent to the gRPC server any more. Who may not read it has not made it.
 async fn still_there(cluster: &Cluster, unneeded: &Manifest) -> Option<String> {
     let found = apply::read(cluster, unneeded).await.ok().flatten()?;
@@ -225,7 +238,27 @@ fn tell_about(installation: &Installation, narrator: &dyn Narrator) {
 
 #[cfg(test)]
 mod tests {
+    use ocm_core::install::gateway::Gateway;
+    use ocm_core::install::{Driver, DriverSetting};
+
     use super::*;
+
+    #[test]
+    fn options_are_checked_before_gateways_are_looked_at() {
+        let by_gateway = Options {
+            expose_grpc: Some(GrpcExposure::Gateway),
+            grpc_gateway: Gateway::parse("infra/public"),
+            ..Options::default()
+        };
+        let check = |options: &Options| check_before_gateways(options, &Live::default());
+        assert_eq!(check(&by_gateway), Err(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::Exposure)));
+        let on = Options { registration_drivers: Some(vec![Driver::Csr, Driver::Grpc]), ..by_gateway };
+        assert_eq!(check(&on), Ok(()), "the Gateway may tell the address");
+        let approving = Options { auto_approved_grpc_identities: vec!["user".to_owned()], ..on.clone() };
+        assert_eq!(check(&approving), Err(OptionsError::AutoApprovalIsOff));
+        let elsewhere = Options { expose_grpc: Some(GrpcExposure::NodePort), grpc_gateway: None, ..on };
+        assert_eq!(check(&elsewhere), Err(OptionsError::NoGrpcAddress), "nothing tells it");
+    }
 
     #[test]
     fn a_context_is_an_arn_where_the_tools_of_aws_name_it() {
