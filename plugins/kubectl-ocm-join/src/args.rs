@@ -15,16 +15,18 @@ pub(crate) fn about() -> clap::Command {
         .long_about(
             "Register a cluster with a hub: verify the hub, check both sides, install the agent, follow it.\n\n\
              There are two ways in. With a token that `kubectl ocm token create` printed on the hub; or with access to \
-             both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
-             hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
+             both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the \
+             cluster too. The hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by \
+             the system.\n\n\
              Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped. \
              On a cluster that has joined, settings that differ from the flags are updated. To change the release, use \
              kubectl ocm upgrade. One that has joined another hub is refused, unless that one is named as its former hub: then it \
              goes from there to this one.\n\n\
              With --filename, a hub and many clusters are brought up together, as a file says: the hub is installed if the file \
              has it so, and all clusters join at the same time, whatever becomes of the others. --dry-run then lists what would \
-             change, and --render prints the manifests of all, to be kept in Git: Secrets are left out, and not redacted as those of \
-             one cluster are, because what is kept there is applied as it is. The same command without --render makes them.",
+             change, and --render prints the manifests of all, to be kept in Git: Secrets are left out, and not redacted as \
+             those of one cluster are, because what is kept there is applied as it is. The same command without --render makes \
+             them.",
         )
         .after_help(EXAMPLES)
 }

@@ -268,8 +268,8 @@ async fn follow(
             let (replace, mut uid) = match handover {
                 Some(Handover::ByPerson(why)) => {
                     return Err(Failure::refused(format!(
-                        "the hub says that {name} has joined, and the key {} with which its agent asks for a new certificate was not \
-                         approved: {why}",
+                        "the hub says that {name} has joined, and the key {} with which its agent asks for a new certificate \
+                         was not approved: {why}",
                         own.key
                     ))
                     .hint(Remedy::ReplaceKey(name.clone(), own.key)));
