@@ -223,8 +223,8 @@ pub(super) fn route(hub: &str, gateway: Option<&Gateway>, host: &str, version: O
     Manifest::written(ROUTES, body).map(Manifest::exactly)
 }
 
-/// Why a Gateway does not lead along a route yet; none: it does. `wanted` is the route as it is applied, `live` as it is there. What
-/// other Gateways say of it does not count, nor what was said of an earlier generation.
+/// Why a Gateway does not lead along a route yet; none: it does. `wanted` is the route as it is applied, `live` as it is there.
+/// What other Gateways say of it does not count, nor what was said of an earlier generation.
 pub fn lacks(wanted: &Value, live: &Value) -> Option<String> {
     let (own, space) = (&wanted["spec"]["parentRefs"][0], wanted["metadata"]["namespace"].as_str());
     let parents = live["status"]["parents"].as_array().into_iter().flatten();

@@ -19,9 +19,9 @@ use crate::in_cluster::InCluster;
 const USUAL: &str = "default";
 
 /// What follows where a pod does not get there, and what helps where the operator does not either.
-const MEND: &str = "the operator's own pod may, as the condition ReadyToApply of the Klusterlet will tell; where that is False, look \
-     at proxies, sidecars and network policies of that pod, or name a kubeconfig of the managed cluster with an address at which \
-     pods of the hosting cluster reach it";
+const MEND: &str = "the operator's own pod may, as the condition ReadyToApply of the Klusterlet will tell; where that is False, \
+     look at proxies, sidecars and network policies of that pod, or name a kubeconfig of the managed cluster with an address at \
+     which pods of the hosting cluster reach it";
 
 /// Has a pod beside the operator look, which is the first to go that way. Where there is no operator yet, a pod in the namespace
 /// `default` looks, in which other rules may hold for the network. What it does not reach is a warning. Where no pod can look,
@@ -138,8 +138,8 @@ mod tests {
         let told = |seen| told("context \"hosting\"", "context \"c1\" at https://10.0.0.1:6443", "operators", seen);
         assert_eq!(told(Ok(None)), None);
         let Some(Event::Warning(text)) = told(Ok(Some("Connection refused".to_owned()))) else { panic!("it is told") };
-        let seen = "a pod of context \"hosting\" in the namespace operators does not reach context \"c1\" at https://10.0.0.1:6443: \
-                    Connection refused; ";
+        let seen = "a pod of context \"hosting\" in the namespace operators does not reach context \"c1\" at \
+                    https://10.0.0.1:6443: Connection refused; ";
         assert!(text.starts_with(seen) && text.ends_with(MEND), "{text}");
         let no_pod = told(Err(Failure::new(Reason::Forbidden, "you may not create jobs")));
         assert!(
