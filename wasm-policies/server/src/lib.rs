@@ -11,6 +11,7 @@
 //! A review has no effect: the API server repeats reviews, and what was admitted may still fail. Whatever goes wrong is
 //! an answer that lets nothing pass, or no answer, for which the webhook configuration says what follows.
 
+mod delta;
 mod evidence;
 mod gate;
 mod http;
@@ -29,7 +30,7 @@ pub use gate::{Decided, Gate, Judge, Review, Reviewed, Unread};
 pub use http::{Bounds, Health, Server, serve_health};
 pub use log::DecisionLog;
 pub use metrics::Metrics;
-pub use packed::Packed;
+pub use packed::{Packed, Packer};
 pub use policies::{
     Candidate, CandidateState, Decisions, Key, Objection, OfPolicy, Policies, Source, State, Wanted, With, follow,
     store,

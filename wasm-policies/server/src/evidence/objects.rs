@@ -135,7 +135,8 @@ pub(super) fn read_rows(rows: &Packed) -> Vec<Value> {
 
 fn note(of: &mut BTreeMap<String, Vec<Key>>, field: &str, key: &Key, rows: &[Value]) {
     for cluster in clusters(field, rows) {
-        of.entry(cluster.to_owned()).or_default().push(key.clone());
+        // Of most clusters there is one.
+        of.entry(cluster.to_owned()).or_insert_with(|| Vec::with_capacity(1)).push(key.clone());
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::objects::{Key, Object, Objects, read_rows};
 use super::passed::{Beside, PassedWrites, Unknown, Write, Written};
 use super::source;
-use crate::packed::Packed;
+use crate::packed::Packer;
 use crate::watch::{Change, Sink};
 
 /// How long a question waits until the object that it is about has arrived here.
@@ -34,6 +34,7 @@ pub(super) struct Store {
     /// What queries find that do not ask for the rows of a cluster, by their text.
     made: Mutex<HashMap<String, Arc<Made>>>,
     read: watch::Sender<bool>,
+    packer: Packer,
 }
 
 #[derive(Default)]
@@ -88,7 +89,13 @@ struct Made {
 
 impl Store {
     pub(super) fn new(source: EvidenceSource) -> Self {
-        Self { source, state: Mutex::default(), made: Mutex::default(), read: watch::Sender::new(false) }
+        Self {
+            source,
+            state: Mutex::default(),
+            made: Mutex::default(),
+            read: watch::Sender::new(false),
+            packer: Packer::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -142,7 +149,7 @@ impl Store {
             EvidenceSource::Registrations => Ok(vec![evidence::registration(&object)]),
             _ => self.row(object).map(|row| vec![row]),
         };
-        (key, Object { uid, version, revision: 0, rows: rows.map(|rows| Packed::new(&Value::Array(rows))) })
+        (key, Object { uid, version, revision: 0, rows: rows.map(|rows| self.packer.pack(&rows)) })
     }
 
     /// The row of an object of which there is one.
@@ -426,7 +433,11 @@ impl Sink for Store {
                 state.coming = Some(BTreeMap::new());
                 state.listed = 0;
             }
-            (Change::Listed(_), Some((key, object))) => {
+            (Change::Listed(_), Some((key, mut object))) => {
+                // While everything is read anew, what is as it was is kept once.
+                if let Some(known) = state.objects.get(&key).filter(|known| known.rows == object.rows) {
+                    object.rows = known.rows.clone();
+                }
                 state.coming.get_or_insert_default().insert(key, object);
             }
             (Change::Complete(at), _) => {
@@ -885,6 +896,69 @@ mod tests {
             let row = table.rows.iter().find(|row| row.values[0] == set);
             row.map_or(0, |row| row.values[1].as_u64().unwrap())
         })
+    }
+
+    /// A cluster with much that nobody has asked for so far.
+    fn joined(number: usize) -> Value {
+        let condition = json!({
+            "type": "ManagedClusterJoined", "status": "True", "reason": "R", "message": "a cluster reports",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let claims: Vec<Value> =
+            (0..20).map(|claim| json!({"name": format!("claim-{claim}.example.com"), "value": "v"})).collect();
+        json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {
+                "name": format!("c{number}"), "uid": format!("00000000-0000-4000-8000-{number:012x}"),
+                "resourceVersion": (number + 1).to_string(), "creationTimestamp": "2026-01-01T00:00:00Z",
+                "labels": {"env": "prod"}, "annotations": {"example.com/a": number.to_string()},
+                "finalizers": ["example.com/f"],
+            },
+            "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 60},
+            "status": {"conditions": [condition], "clusterClaims": claims, "version": {"kubernetes": "v1.35.0"}},
+        })
+    }
+
+    #[test]
+    fn of_an_object_every_field_can_be_asked_for() {
+        let clusters: Vec<Value> = (0..50).map(joined).collect();
+        let store = read(&clusters);
+        let request = asked(Operation::Create, "c7", "");
+        let found = |query: &Query| store.table(query, &request, &Deadline::NONE, PLAIN).unwrap();
+        let fields =
+            ["", "/metadata/annotations/example.com~1a", "/status/clusterClaims/19/name", "/metadata/finalizers"];
+        let hub = Query::new("hub", EvidenceSource::Clusters, fields);
+        let own = Query { cluster_field: Some("/metadata/name".to_owned()), ..hub.clone() };
+        for query in [hub, own] {
+            let table = found(&query);
+            let expected = evidence::table(&query, &clusters, &request, &table.revision, Budget::default()).unwrap();
+            assert_eq!(*table, expected);
+            assert!(table.rows.iter().any(|row| row.values[0] == clusters[7]));
+        }
+    }
+
+    #[test]
+    fn thousands_of_clusters_take_a_small_part_of_their_text() {
+        let clusters: Vec<Value> = (0..2000).map(joined).collect();
+        let store = read(&clusters);
+        let state = store.state();
+        let kept: usize = state.objects.iter().map(|(_, object)| object.rows.as_ref().unwrap().kept()).sum();
+        let text: usize = clusters.iter().map(|cluster| cluster.to_string().len()).sum();
+        assert!(kept * 8 < text, "{kept} bytes of {text}");
+    }
+
+    #[test]
+    fn what_is_read_anew_as_it_was_is_kept_once() {
+        let store = read(&[cluster("c1", "1"), cluster("c2", "2")]);
+        let rows = |name: &str| {
+            let state = store.state();
+            state.objects.get(&(String::new(), name.to_owned())).unwrap().rows.clone().unwrap()
+        };
+        let before = [rows("c1"), rows("c2")];
+        list(&store, &[cluster("c1", "1"), cluster("c2", "other")]);
+        assert!(rows("c1").is_shared_with(&before[0]));
+        assert!(!rows("c2").is_shared_with(&before[1]));
+        assert_eq!(rows("c2").read()[0]["metadata"]["uid"], "other");
     }
 
     #[test]
