@@ -3,12 +3,13 @@
 use std::fmt;
 
 use ocm_rules::csr as rules;
+use serde::{Deserialize, Serialize};
 use x509_parser::oid_registry as oid;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
 /// A public key's algorithm and strength.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Key {
     /// NIST P-256.
     P256,

@@ -5,6 +5,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ocm_rules::csr::{self as rules, Signature};
+use serde::{Deserialize, Serialize};
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certification_request::{X509CertificationRequest, X509CertificationRequestInfo};
 use x509_parser::cri_attributes::ParsedCriAttribute;
@@ -22,7 +23,7 @@ use crate::pin::Pin;
 pub const LONGEST: usize = 16 << 10;
 
 /// What a request asks for: everything that its own signature covers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     /// Every common name of the subject.
     pub common_names: Vec<String>,
@@ -39,11 +40,21 @@ pub struct Content {
     /// SHA-256 over the key's `SubjectPublicKeyInfo`, lower-case hex: the request's fingerprint.
     pub spki_sha256: String,
     /// Whether the request is signed with its own key, by an algorithm that can be trusted.
+    #[serde(with = "SignatureText")]
     pub signature: Signature,
 }
 
+/// How [`Signature`] is written down: the crate of the rules has no dependencies.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Signature")]
+enum SignatureText {
+    Valid,
+    Invalid,
+    Unverifiable,
+}
+
 /// Whose a request is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
     /// Every common name of the subject.
     pub common_names: Vec<String>,
@@ -52,7 +63,7 @@ pub struct Names {
 }
 
 /// Why the content of a request cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unreadable {
     /// Longer than [`LONGEST`].
     TooLong,

@@ -7,14 +7,16 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::names::{annotations, labels};
 use ocm_rules::csr::{self as rules, Settings};
 use ocm_rules::{Violation, identity};
+use serde::{Deserialize, Serialize};
 
 use super::{Content, Unreadable};
 
 /// Nobody has a longer name: what an annotation says beyond it need not be kept.
 const LONGEST_USER: usize = 1024;
 
-/// A request: the object around it, and what it asks for.
-#[derive(Clone, Debug, PartialEq)]
+/// A request: the object around it, and what it asks for. It can be written down: reading the object again would verify its
+/// signature again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// Name of the object.
     pub name: String,
@@ -45,7 +47,7 @@ pub struct Request {
 }
 
 /// `spec.username` and what belongs to it: the API server writes them, nobody else can.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requester {
     /// User name.
     pub user: String,
@@ -59,7 +61,7 @@ pub struct Requester {
 }
 
 /// What has become of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// Nobody has decided.
     Pending,
@@ -199,5 +201,52 @@ impl Request {
     /// An empty answer means that it asks for exactly that and nothing else.
     pub fn violations(&self, cluster: &str, settings: &Settings) -> Vec<Violation> {
         rules::first_certificate(&self.facts(), cluster, settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use csr_fixtures::Fixture;
+    use k8s_openapi::ByteString;
+    use k8s_openapi::api::certificates::v1::CertificateSigningRequestStatus;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+    use crate::csr::{Key, Names, Signature};
+
+    #[test]
+    fn what_was_written_down_is_read_as_it_was() {
+        let mut object = CertificateSigningRequest::default();
+        object.metadata.name = Some("r".to_owned());
+        object.metadata.creation_timestamp = Some(Time("2026-01-01T00:00:00.123456789Z".parse().unwrap()));
+        object.metadata.labels = Some([(labels::CLUSTER_NAME.to_owned(), "c1".to_owned())].into());
+        object.spec.request = ByteString(Fixture::agent("c1", "a1").pem().into_bytes());
+        object.spec.expiration_seconds = Some(3600);
+        object.spec.groups = Some(vec!["g".to_owned(), "\u{0}\"".to_owned()]);
+        object.status = Some(CertificateSigningRequestStatus {
+            certificate: Some(ByteString(b"x".to_vec())),
+            ..CertificateSigningRequestStatus::default()
+        });
+        let read = Request::read(&object);
+        assert_eq!((read.state, read.content.is_ok()), (State::Issued, true));
+        let again = |request: &Request| serde_json::from_str::<Request>(&serde_json::to_string(request).unwrap());
+        assert_eq!(again(&read).unwrap(), read);
+        let with_key = |key: Key, signature: Signature| {
+            let content = read.content.clone().map(|content| Content { key, signature, ..content });
+            Request { content, ..read.clone() }
+        };
+        let names = Names { common_names: vec!["a".to_owned()], ..Names::default() };
+        let without =
+            |why: Unreadable| Request { content: Err(why), created: None, state: State::Denied, ..read.clone() };
+        for request in [
+            with_key(Key::Rsa(2048), Signature::Invalid),
+            with_key(Key::Other("other".to_owned()), Signature::Unverifiable),
+            without(Unreadable::TooLong),
+            without(Unreadable::Pem(names)),
+            without(Unreadable::Der("why".to_owned())),
+            without(Unreadable::Text),
+        ] {
+            assert_eq!(again(&request).unwrap(), request);
+        }
     }
 }
