@@ -16,7 +16,7 @@ use ocm_core::accept::Found;
 use ocm_core::bootstrap;
 use ocm_core::csr::{Request, State};
 use ocm_policy_server::watch::Unserved;
-use ocm_policy_server::{Packed, watch};
+use ocm_policy_server::{Packed, Packer, watch};
 use ocm_rules::claim::Namespace;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
@@ -29,6 +29,8 @@ use crate::store::Store;
 const OLDEST: Duration = Duration::from_secs(60);
 /// Bytes of a request beyond which it is no agent's, and is not kept.
 const LARGEST: usize = 64 << 10;
+/// What is kept of a certificate, the largest part of a request: that there is one, in base64.
+const CERTIFICATE: &str = "eA==";
 
 /// Whose registration has to be looked at again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +46,27 @@ pub(crate) enum Wake {
 pub(crate) struct Asked {
     pub(crate) request: Request,
     pub(crate) version: String,
-    /// The object; none where it is too large for an agent's.
+    /// The object, of whose certificate nothing is kept but that there is one; none where it is too large for an agent's.
     pub(crate) object: Option<Packed>,
+}
+
+/// A certificate request as it is kept: there are as many as clusters, and more, and few are looked at at the same time.
+#[derive(Debug, PartialEq)]
+struct KeptRequest {
+    version: String,
+    /// The clusters that it is for.
+    clusters: Box<[String]>,
+    /// The [`Request`].
+    request: Packed,
+    object: Option<Packed>,
+}
+
+impl KeptRequest {
+    /// The request; none: it was not packed as one.
+    fn read(&self) -> Option<Arc<Asked>> {
+        let request = self.request.read_as()?;
+        Some(Arc::new(Asked { request, version: self.version.clone(), object: self.object.clone() }))
+    }
 }
 
 /// The clusters that each request is for.
@@ -54,7 +75,7 @@ type Index = Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>;
 /// Stores that follow the hub until they are dropped.
 pub(crate) struct Hub {
     clusters: Arc<Store<Packed>>,
-    requests: Arc<Store<Arc<Asked>>>,
+    requests: Arc<Store<Arc<KeptRequest>>>,
     by_cluster: Index,
     namespaces: Arc<Store<Namespace>>,
     roles: Arc<Store<Option<Timestamp>>>,
@@ -113,18 +134,18 @@ impl Hub {
         };
         let by_cluster = Index::default();
         let clusters = {
-            let wake = name(wakes);
-            let store = Store::new(|object| Packed::new(&object), Box::new(move |name, _, _| wake(name)));
+            let (wake, packer) = (name(wakes), Packer::default());
+            let store = Store::new(move |object| packer.pack(&object), Box::new(move |name, _, _| wake(name)));
             Arc::new(store.with_managed_fields())
         };
         let requests = {
-            let (wake, index) = (name(wakes), by_cluster.clone());
-            let touched = move |name: &str, before: Option<&Arc<Asked>>, now: Option<&Arc<Asked>>| {
+            let (wake, index, packer) = (name(wakes), by_cluster.clone(), Packer::default());
+            let touched = move |name: &str, before: Option<&Arc<KeptRequest>>, now: Option<&Arc<KeptRequest>>| {
                 for cluster in note(&index, name, before, now) {
                     wake(&cluster);
                 }
             };
-            Arc::new(Store::new(read_request, Box::new(touched)))
+            Arc::new(Store::new(move |object| read_request(&packer, object), Box::new(touched)))
         };
         let namespaces = {
             let wake = name(wakes);
@@ -197,7 +218,8 @@ impl Hub {
         let index = self.by_cluster.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = index.get(name).cloned().unwrap_or_default();
         drop(index);
-        requests.iter().filter_map(|request| self.requests.get(request)).collect()
+        // One that cannot be read is missing, and as all are compared with what the hub lists, nothing is approved then.
+        requests.iter().filter_map(|request| self.requests.get(request)?.read()).collect()
     }
 
     /// What is known of a cluster.
@@ -234,8 +256,16 @@ fn identity(asked: &Arc<Asked>) -> (Option<&str>, &str) {
 }
 
 /// Remembers which clusters a request is for; those that it is or was for.
-fn note(index: &Index, name: &str, before: Option<&Arc<Asked>>, now: Option<&Arc<Asked>>) -> BTreeSet<String> {
-    let (was, is) = (before.map(clusters_of).unwrap_or_default(), now.map(clusters_of).unwrap_or_default());
+fn note(
+    index: &Index,
+    name: &str,
+    before: Option<&Arc<KeptRequest>>,
+    now: Option<&Arc<KeptRequest>>,
+) -> BTreeSet<String> {
+    let clusters = |kept: Option<&Arc<KeptRequest>>| -> BTreeSet<String> {
+        kept.into_iter().flat_map(|kept| kept.clusters.iter()).cloned().collect()
+    };
+    let (was, is) = (clusters(before), clusters(now));
     let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
     for cluster in was.difference(&is) {
         if let Some(requests) = index.get_mut(cluster) {
@@ -252,20 +282,28 @@ fn note(index: &Index, name: &str, before: Option<&Arc<Asked>>, now: Option<&Arc
 }
 
 /// The clusters that a request is for: the one of its label, and once it was approved, those whose agents it gives rights to.
-fn clusters_of(asked: &Arc<Asked>) -> BTreeSet<String> {
-    let request = &asked.request;
+fn clusters_of(request: &Request) -> BTreeSet<String> {
     let granted = matches!(request.state, State::Approved | State::Issued);
     let facts = request.facts();
     let named = facts.clusters_of_agents().filter(|_| granted).map(str::to_owned);
     named.chain(request.cluster_label.clone()).collect()
 }
 
-fn read_request(object: Value) -> Arc<Asked> {
+fn read_request(packer: &Packer, mut object: Value) -> Arc<KeptRequest> {
     let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let read: CertificateSigningRequest = serde_json::from_value(object.clone()).unwrap_or_default();
-    let object = Packed::new(&object);
+    let request = Request::read(&read);
+    if let Some(certificate) = object.pointer_mut("/status/certificate").filter(|_| request.state == State::Issued) {
+        *certificate = CERTIFICATE.into();
+    }
+    let object = packer.pack(&object);
     let keep = object.size() <= LARGEST;
-    Arc::new(Asked { request: Request::read(&read), version, object: keep.then_some(object) })
+    Arc::new(KeptRequest {
+        version,
+        clusters: clusters_of(&request).into_iter().collect(),
+        request: packer.pack(&request),
+        object: keep.then_some(object),
+    })
 }
 
 fn read_namespace(object: Value) -> Namespace {
@@ -309,6 +347,7 @@ fn spawn<T: Clone + PartialEq + Send + 'static>(
 #[cfg(test)]
 mod tests {
     use ocm_core::csr::{Names, Unreadable};
+    use ocm_policy_rules::review::{Asking, join};
     use serde_json::json;
 
     use super::*;
@@ -327,11 +366,13 @@ mod tests {
 
     #[test]
     fn requests_are_the_same_as_long_as_none_has_come_gone_or_changed() {
+        let packer = Packer::default();
         let asked = |uid: &str, version: &str| {
-            read_request(json!({
+            let object = json!({
                 "metadata": {"name": "r", "uid": uid, "resourceVersion": version},
                 "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client"},
-            }))
+            });
+            read_request(&packer, object).read().unwrap()
         };
         let known = [asked("a", "1"), asked("b", "2")];
         assert!(are_same(&known, &[asked("a", "1"), asked("b", "2")]));
@@ -343,12 +384,13 @@ mod tests {
 
     #[test]
     fn a_request_belongs_to_the_cluster_of_its_label_as_long_as_it_has_it() {
-        let index = Index::default();
+        let (index, packer) = (Index::default(), Packer::default());
         let asked = |label: &str| {
-            read_request(json!({
+            let object = json!({
                 "metadata": {"name": "r", "labels": {labels::CLUSTER_NAME: label}},
                 "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client"},
-            }))
+            });
+            read_request(&packer, object)
         };
         let (c1, c2) = (asked("c1"), asked("c2"));
         let names = |told: BTreeSet<String>| told.into_iter().collect::<Vec<_>>();
@@ -361,21 +403,72 @@ mod tests {
 
     #[test]
     fn a_request_that_was_approved_is_for_every_cluster_whose_rights_its_certificate_gives() {
+        let object = json!({
+            "metadata": {"name": "r", "labels": {labels::CLUSTER_NAME: "c1"}},
+            "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client"},
+        });
         let asked = |state| {
-            let mut request = read_request(json!({
-                "metadata": {"name": "r", "labels": {labels::CLUSTER_NAME: "c1"}},
-                "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client"},
-            }))
-            .request
-            .clone();
+            let kept = read_request(&Packer::default(), object.clone()).read().unwrap();
             let names = Names {
                 common_names: ["bob", "system:open-cluster-management:c2:a1"].map(str::to_owned).into(),
                 organizations: ["viewers", "system:open-cluster-management:c3"].map(str::to_owned).into(),
             };
-            (request.state, request.content) = (state, Err(Unreadable::Pem(names)));
-            clusters_of(&Arc::new(Asked { request, version: String::new(), object: None }))
+            clusters_of(&Request { state, content: Err(Unreadable::Pem(names)), ..kept.request.clone() })
         };
         assert_eq!(asked(State::Pending), BTreeSet::from(["c1".to_owned()]));
         assert_eq!(asked(State::Issued), ["c1", "c2", "c3"].map(str::to_owned).into());
+    }
+
+    /// A request as a hub stores it that has signed it: the request of the rules' tests, under other names.
+    fn signed(number: usize) -> Value {
+        let review: Value = serde_json::from_str(include_str!("../../rules/tests/data/csr-signed.json")).unwrap();
+        let mut object = review["request"]["object"].clone();
+        object["metadata"]["name"] = json!(format!("c{number}-x7"));
+        object["metadata"]["uid"] = json!(format!("00000000-0000-4000-8000-{number:012x}"));
+        object["metadata"]["resourceVersion"] = json!((number + 1).to_string());
+        object["metadata"]["annotations"] = json!({"example.com/a": "b"});
+        // As long as one that a hub signs.
+        object["status"]["certificate"] = json!("QUJD".repeat(270));
+        object
+    }
+
+    #[test]
+    fn what_is_kept_of_a_request_is_all_that_rules_and_policies_see() {
+        let packer = Packer::default();
+        let cluster = json!({"metadata": {"name": "c1", "uid": "u"}, "spec": {}});
+        let question = |csr: &Value| join(csr, &cluster, &Asking::default()).unwrap().into_owned();
+        let pending = |mut object: Value| {
+            object["status"] = json!({});
+            object
+        };
+        for (object, state) in [(signed(1), State::Issued), (pending(signed(1)), State::Pending)] {
+            let asked = read_request(&packer, object.clone()).read().unwrap();
+            assert_eq!(asked.request, Request::read(&serde_json::from_value(object.clone()).unwrap()));
+            assert_eq!((asked.request.state, asked.version.as_str()), (state, "2"));
+            assert!(asked.request.content.is_ok());
+            let mut kept = asked.object.as_ref().unwrap().read();
+            assert_eq!(question(&kept), question(&object));
+            if state == State::Issued {
+                assert_eq!(kept["status"]["certificate"], CERTIFICATE);
+                kept["status"]["certificate"] = object["status"]["certificate"].clone();
+            }
+            assert_eq!(kept, object, "what is approved is written back whole");
+        }
+        let mut large = signed(1);
+        large["metadata"]["annotations"]["example.com/a"] = json!("x".repeat(LARGEST));
+        assert_eq!(read_request(&packer, large).object, None);
+    }
+
+    #[test]
+    fn thousands_of_requests_take_a_part_of_their_text() {
+        let packer = Packer::default();
+        let (mut kept, mut text) = (0, 0);
+        for number in 0..1000 {
+            let object = signed(number);
+            text += object.to_string().len();
+            let request = read_request(&packer, object);
+            kept += request.request.kept() + request.object.as_ref().unwrap().kept();
+        }
+        assert!(kept * 8 < text, "{kept} bytes of {text}");
     }
 }

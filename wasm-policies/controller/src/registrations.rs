@@ -1,18 +1,15 @@
 //! The Registrations of the hub, which this controller writes and nobody else.
 
 use std::collections::HashMap;
-use std::io::{self, Read as _, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flate2::Compression;
-use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use ocm_api::Registration;
 use ocm_api::registration::{
     RegistrationKeptOutBy, RegistrationNotAsked, RegistrationSeen, RegistrationSpec, RegistrationStatus,
 };
+use ocm_policy_server::{Packed, Packer};
 
 use crate::effects::Effects;
 use crate::failed::Failed;
@@ -24,52 +21,32 @@ const OLDER: &str = "its definition of registrations is older than this controll
 /// Objects of a page.
 const PAGE: u32 = 200;
 
-/// What was read when this controller began to lead, and what it has written since.
+/// What was read when this controller began to lead, and what it has written since. It is packed: there are as many as clusters,
+/// few are looked at at the same time, and most of each is the record of a decision, which is text.
 #[derive(Default)]
-pub(crate) struct Registrations(Mutex<HashMap<String, Kept>>);
-
-/// A Registration as it is kept, compressed: there are as many as clusters, few are looked at at the same time, and most of
-/// each is the record of a decision, which is text.
-#[derive(Clone)]
-struct Kept(Arc<[u8]>);
-
-impl Kept {
-    /// Without what is larger than all the rest: the API server keeps it where whoever writes says nothing about it.
-    fn new(mut registration: Registration) -> Self {
-        registration.metadata.managed_fields = None;
-        let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
-        let pack = || -> io::Result<Vec<u8>> {
-            packed.write_all(&serde_json::to_vec(&registration)?)?;
-            packed.finish()
-        };
-        // An API object is plain JSON, and memory takes what is written.
-        Self(pack().unwrap_or_default().into())
-    }
-
-    fn read(&self) -> Option<Registration> {
-        let mut text = Vec::new();
-        DeflateDecoder::new(&*self.0).read_to_end(&mut text).ok()?;
-        serde_json::from_slice(&text).ok()
-    }
+pub(crate) struct Registrations {
+    known: Mutex<HashMap<String, Packed>>,
+    packer: Packer,
 }
 
 impl Registrations {
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Packed>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads all of them.
     pub(crate) async fn read(effects: &Effects) -> Result<Self, Failed> {
         let api: Api<Registration> = Api::all(effects.client().clone());
         let mut params = ListParams::default().limit(PAGE);
-        let mut known = HashMap::new();
+        let (mut known, packer) = (HashMap::new(), Packer::default());
         loop {
             let page = effects.send(api.list(&params)).await?;
-            let named = page.items.into_iter().filter_map(|item| Some((item.metadata.name.clone()?, Kept::new(item))));
+            let named =
+                page.items.into_iter().filter_map(|item| Some((item.metadata.name.clone()?, packed(&packer, item))));
             known.extend(named);
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
-                None => return Ok(Self(Mutex::new(known))),
+                None => return Ok(Self { known: Mutex::new(known), packer }),
             }
         }
     }
@@ -81,7 +58,7 @@ impl Registrations {
     fn object(&self, name: &str) -> Option<Registration> {
         // Others need not wait until it is read.
         let kept = self.known().get(name)?.clone();
-        kept.read()
+        kept.read_as()
     }
 
     /// What is written of a cluster.
@@ -114,14 +91,15 @@ impl Registrations {
         match answer {
             Ok(now) => {
                 let kept = now.status.as_ref().map_or(0, |status| status.obligations.len());
-                let now = Kept::new(sent.put_back(now));
+                let now = packed(&self.packer, sent.put_back(now));
                 self.known().insert(name.to_owned(), now);
                 // What a definition does not know, the API server leaves out without a word.
                 if kept < obligations { Err(Failed::Refused(OLDER.to_owned())) } else { Ok(()) }
             }
             Err(failed) => {
                 // Nobody knows what is there now.
-                let there = effects.send(api.get_opt(name)).await.map(|there| there.map(Kept::new));
+                let there =
+                    effects.send(api.get_opt(name)).await.map(|there| there.map(|there| packed(&self.packer, there)));
                 let mut known = self.known();
                 match there {
                     Ok(Some(there)) => drop(known.insert(name.to_owned(), there)),
@@ -148,6 +126,13 @@ impl Registrations {
             Err(failed) => Err(failed),
         }
     }
+}
+
+/// A Registration as it is kept: without what is larger than all the rest, which the API server keeps where whoever writes says
+/// nothing about it.
+fn packed(packer: &Packer, mut registration: Registration) -> Packed {
+    registration.metadata.managed_fields = None;
+    packer.pack(&registration)
 }
 
 /// What of a status a definition that is older than this controller leaves out. That is no news, or it would be written again
@@ -186,20 +171,29 @@ impl Newer {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
     use ocm_api::registration::RegistrationDecision;
 
     use super::*;
 
     #[test]
     fn what_is_kept_is_what_was_written_and_little() {
-        let record = r#"{"name":"prod-1","labels":{"env":"prod"}}"#.repeat(100);
-        let decision = RegistrationDecision { record: Some(record.clone()), ..RegistrationDecision::default() };
-        let status = RegistrationStatus { decision: Some(decision), ..RegistrationStatus::default() };
-        let mut registration = Registration::new("c1", RegistrationSpec {});
-        (registration.metadata.uid, registration.status) = (Some("u".to_owned()), Some(status));
-        let kept = Kept::new(registration.clone());
-        assert_eq!(kept.read(), Some(registration));
-        assert!(kept.0.len() < record.len() / 4, "{}", kept.0.len());
+        let packer = Packer::default();
+        let registration = |number: usize| {
+            let cluster = |at: usize| format!(r#"{{"name":"prod-{number}","labels":{{"env":"prod","at":"{at}"}}}}"#);
+            let record: String = (0..100).map(cluster).collect();
+            let decision = RegistrationDecision { record: Some(record), ..RegistrationDecision::default() };
+            let status = RegistrationStatus { decision: Some(decision), ..RegistrationStatus::default() };
+            let mut registration = Registration::new(&format!("c{number}"), RegistrationSpec {});
+            (registration.metadata.uid, registration.status) = (Some(format!("u{number}")), Some(status));
+            registration
+        };
+        let mut with_fields = registration(1);
+        with_fields.metadata.managed_fields = Some(vec![ManagedFieldsEntry::default()]);
+        assert_eq!(packed(&packer, with_fields).read_as::<Registration>(), Some(registration(1)));
+        let kept = packed(&packer, registration(2));
+        assert_eq!(kept.read_as::<Registration>(), Some(registration(2)));
+        assert!(kept.kept() * 6 < kept.size(), "{} of {}", kept.kept(), kept.size());
     }
 
     #[test]

@@ -11,9 +11,12 @@ use tokio::sync::watch;
 /// What hears which object is another one now: its name, what it was and what it is.
 type Touched<T> = Box<dyn Fn(&str, Option<&T>, Option<&T>) + Send + Sync>;
 
+/// What makes of an object what is kept of it.
+type Read<T> = Box<dyn Fn(Value) -> T + Send + Sync>;
+
 /// What is kept of each object of a kind, by name.
 pub(crate) struct Store<T> {
-    read: fn(Value) -> T,
+    read: Read<T>,
     touched: Touched<T>,
     wants_managed_fields: bool,
     inner: Mutex<Inner<T>>,
@@ -30,10 +33,10 @@ struct Inner<T> {
 }
 
 impl<T: Clone + PartialEq> Store<T> {
-    pub(crate) fn new(read: fn(Value) -> T, touched: Touched<T>) -> Self {
+    pub(crate) fn new(read: impl Fn(Value) -> T + Send + Sync + 'static, touched: Touched<T>) -> Self {
         let inner = Inner { items: BTreeMap::new(), coming: None, confirmed: None, lost: None };
         Self {
-            read,
+            read: Box::new(read),
             touched,
             wants_managed_fields: false,
             inner: Mutex::new(inner),
@@ -111,7 +114,10 @@ impl<T: Clone + PartialEq + Send> Sink for Store<T> {
             Change::Begun => self.inner().coming = Some(BTreeMap::new()),
             Change::Listed(object) => {
                 let (name, item) = (name_of(&object), (self.read)(object));
-                self.inner().coming.get_or_insert_default().insert(name, item);
+                let mut inner = self.inner();
+                // While everything is read anew, what is as it was is kept once.
+                let known = inner.items.get(&name).filter(|known| **known == item).cloned();
+                inner.coming.get_or_insert_default().insert(name, known.unwrap_or(item));
             }
             Change::Complete(_) => {
                 let items = self.inner().coming.take().unwrap_or_default();
@@ -185,5 +191,21 @@ mod tests {
         store.take(Change::Complete(None));
         assert_eq!(said(), ["c"], "what is as it was is no news");
         assert!(store.age() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn what_is_read_anew_as_it_was_is_kept_once() {
+        let store: Store<Arc<Value>> = Store::new(Arc::new, Box::new(|_, _, _| {}));
+        let list = |versions: [&str; 2]| {
+            store.take(Change::Begun);
+            for (name, version) in ["a", "b"].into_iter().zip(versions) {
+                store.take(Change::Listed(object(name, version)));
+            }
+            store.take(Change::Complete(None));
+            ["a", "b"].map(|name| store.get(name).unwrap())
+        };
+        let (before, after) = (list(["1", "1"]), list(["1", "2"]));
+        assert!(Arc::ptr_eq(&before[0], &after[0]));
+        assert_eq!(*after[1], object("b", "2"));
     }
 }

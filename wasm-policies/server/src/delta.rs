@@ -1,4 +1,5 @@
-//! Texts as their differences from a sample of the same kind (delta encoding): objects of one kind have most of their text in common.
+//! Texts as their differences from a sample of the same kind (delta encoding): objects of one kind have most of their text in
+//! common.
 //!
 //! ```text
 //! length · bytes that are new · (how many bytes, from where in the sample and the text so far · bytes that are new)*

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::delta::{self, Sample};
 
-/// Texts that the sample of a kind is made of. A hub has a kind in a few shapes, such as clusters before and after they have joined;
-/// whoever writes objects unlike all others makes them take no more than their text.
+/// Texts that the sample of a kind is made of. A hub has a kind in a few shapes, such as clusters before and after they have
+/// joined. Whoever fills the sample with objects unlike all others makes those take what their text does, and no more.
 const LEARNED: usize = 8;
 /// Bytes of each of them, so that nobody fills the sample with one object.
 const LONGEST: usize = 8 << 10;
