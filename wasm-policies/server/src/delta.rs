@@ -109,8 +109,9 @@ impl Places {
 
     /// Notes the word that begins here.
     fn note(&mut self, text: &[u8], at: usize) {
-        let slot = slot(text, at).and_then(|slot| self.0.get_mut(slot));
-        if let Some(place) = slot {
+        if let Some(slot) = slot(text, at)
+            && let Some(place) = self.0.get_mut(slot)
+        {
             *place = u32::try_from(at + 1).unwrap_or_default();
         }
     }
