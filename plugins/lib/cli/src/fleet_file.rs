@@ -36,7 +36,7 @@ fn refused(file: &Path, all: &[Wrong]) -> Failure {
         }
     };
     let mut hints: Vec<&Hint> = Vec::new();
-    for hint in all.iter().filter_map(|wrong| wrong.hint.as_ref()) {
+    for hint in all.iter().filter_map(|wrong| wrong.hint.as_deref()) {
         if !hints.contains(&hint) {
             hints.push(hint);
         }

@@ -99,7 +99,7 @@ mod tests {
         let mut all = fleet(text).unwrap_err();
         assert_eq!(all.len(), 1, "{all:?}");
         let wrong = all.remove(0);
-        let hint = match &wrong.hint {
+        let hint = match wrong.hint.as_deref() {
             Some(Hint::Text(text)) => text.clone(),
             Some(Hint::Remedy(remedy)) => format!("{remedy:?}"),
             None => String::new(),

@@ -14,7 +14,7 @@ pub struct Wrong {
     /// What is wrong there.
     pub why: String,
     /// What was probably meant, or what to write.
-    pub hint: Option<Hint>,
+    pub hint: Option<Box<Hint>>,
 }
 
 impl Wrong {
@@ -26,7 +26,7 @@ impl Wrong {
     /// With what to write.
     #[must_use]
     pub(super) fn hint(mut self, hint: impl Into<Hint>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(Box::new(hint.into()));
         self
     }
 
