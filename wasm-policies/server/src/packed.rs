@@ -38,9 +38,9 @@ impl Packer {
         let text = serde_json::to_vec(value).unwrap_or_default();
         let sample = self.sample();
         let packed = sample.pack(&text);
-        if packed.len() > text.len() / PART
-            && let Some(sample) = self.learn(&text)
-        {
+        // A first text that repeats itself takes little of its own, and those after it would take as much again.
+        let is_unknown = sample.text().is_empty() || packed.len() > text.len() / PART;
+        if is_unknown && let Some(sample) = self.learn(&text) {
             let packed = sample.pack(&text).into();
             return Packed { sample, packed };
         }
@@ -204,5 +204,15 @@ mod tests {
             assert_eq!(packer.pack(&value).read(), value);
         }
         assert!(packer.sample().text().len() <= LEARNED * LONGEST);
+    }
+
+    #[test]
+    fn those_after_a_first_one_that_repeats_itself_are_told_apart_from_it() {
+        let packer = Packer::default();
+        let value = |number: usize| json!({"name": number, "record": r#"{"a":"b","c":"d"}"#.repeat(50)});
+        assert_eq!(packer.pack(&value(1)).read(), value(1));
+        let next = packer.pack(&value(2));
+        assert_eq!(next.read(), value(2));
+        assert!(next.kept() < 50, "{} of {}", next.kept(), next.size());
     }
 }
