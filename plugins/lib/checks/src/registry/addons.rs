@@ -265,7 +265,7 @@ mod tests {
             assert_eq!(unreadable(good), None, "{good}");
         }
         for (bad, why) in [
-            ("{", "no JSON"),
+            ("{", "not valid JSON"),
             ("[]", "no member"),
             (r#"{"registries": "r"}"#, "must be an array"),
             (r#"{"registries": [{"source": "a", "mirrors": "b"}]}"#, "no mirror"),
