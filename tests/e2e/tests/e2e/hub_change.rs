@@ -74,7 +74,7 @@ fn a_cluster_goes_to_another_hub_and_comes_back_and_what_works_have_applied_stay
     assert_eq!(uid(one), own);
     assert_eq!(brought(&hubs.cluster, "brought"), at_first);
     bring(other, NAME, "brought");
-    let words = [NAME, "--force", "--yes", "--timeout=3s"];
+    let words = [NAME, "--force", "--yes", "--timeout=10s"];
     let said = run(kubectl_ocm("detach", one.kubeconfig()).args(words));
     assert_eq!(said.code, Some(0), "{said:?}");
     nothing_stays(one, &before[0]);
