@@ -427,7 +427,7 @@ fn without_its_hub_a_cluster_leaves_and_takes_along_what_works_have_put_there() 
     let said = detach(&["alone", "--yes", "--timeout=3s"]);
     assert_eq!(said.code, Some(124), "{said:?}");
     assert!(said.stderr.contains("1 work to go, now work \"gone\""), "{said:?}");
-    let said = detach(&["alone", "--yes", "--force", "--timeout=3s"]);
+    let said = detach(&["alone", "--yes", "--force", "--timeout=10s"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("off work \"gone\""), "{said:?}");
     nothing_stays(hub, &before.1);
