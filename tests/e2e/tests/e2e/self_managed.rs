@@ -80,12 +80,12 @@ fn a_hub_becomes_its_own_managed_cluster_and_a_plain_cluster_again() {
     let join = |flags: &[&str]| {
         run(kubectl_ocm("join", &here).args([NAME, &access, "--bundle-version", bundle()]).args(flags))
     };
-    let at_rest = settled(&hub);
     let nothing_happens = |flags: &[&str], code: i32, words: &[&str]| {
+        let before = settled(&hub);
         let said: Said = join(flags);
         assert_eq!(said.code, Some(code), "{said:?}");
         assert!(words.iter().all(|word| said.stderr.contains(word)), "{words:?}: {said:?}");
-        unchanged(&hub, &at_rest, flags);
+        unchanged(&hub, &before, flags);
     };
     let internal = "--force-internal-endpoint-lookup";
     nothing_happens(&["--self"], 2, &["agents cannot reach the hub"]);
