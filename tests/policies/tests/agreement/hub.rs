@@ -237,7 +237,7 @@ fn cluster(name: &str, random: &mut Random) -> Value {
     }
     match random.below(30) {
         0 => metadata["labels"] = json!({SET: "prod"}),
-        1 => metadata["labels"] = json!({"env": "prod"}),
+        1 | 15 | 16 => metadata["labels"] = json!({"env": "prod"}),
         2 => metadata["labels"] = json!({SET: "default"}),
         3 => metadata["annotations"] = json!({"agent.open-cluster-management.io/a": "b"}),
         4 => metadata["annotations"] = json!({"example.com/a": "b"}),
