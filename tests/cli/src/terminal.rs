@@ -128,6 +128,19 @@ impl Terminal {
         self.read = end;
     }
 
+    /// Reads until what was shown so far is as it should be. It is looked at after each piece that comes.
+    ///
+    /// # Panics
+    /// When it does not come to that.
+    pub fn wait_until(&mut self, holds: impl Fn(&str) -> bool) {
+        while !holds(&self.seen) {
+            let bytes = self.output.recv_timeout(Duration::from_secs(60));
+            let bytes = bytes.unwrap_or_else(|_| panic!("it does not come to that: {:#?}", screen(&self.seen)));
+            self.seen += &String::from_utf8_lossy(&bytes);
+        }
+        self.read = self.seen.len();
+    }
+
     /// Waits until the command hears of Ctrl-C itself: before that it would end as any program does.
     ///
     /// # Panics

@@ -137,18 +137,20 @@ fn the_clusters_of_a_fleet_have_a_row_each_that_changes_in_place_and_ctrl_c_leav
     });
     let cli = with_a_fleet(&server);
     let mut terminal = Terminal::run(&cli, &binary("kubectl-ocm"), &["join", "-f", "fleet.yaml"]);
-    terminal.wait_for("and 10 more: 10 at work");
-    terminal.wait_for("0 of 30 have ended");
-    // Up to there the last frame has come.
-    let seen = terminal.seen();
-    let frame = screen(&seen[..seen.rfind(" have ended").expect("it was waited for") + " have ended".len()]);
-    assert_eq!(frame.len(), 23, "{frame:#?}");
-    assert!(frame[0].starts_with("NAME   OUTCOME   SINCE   STEP"), "{frame:#?}");
-    for (index, row) in frame[1..21].iter().enumerate() {
-        let step = format!("looking at context \"c{index}\"");
-        assert!(row.starts_with(&format!("c{index} ")) && row.ends_with(&step), "{frame:#?}");
-    }
-    assert!(frame[21].starts_with("and 10 more: 10 at work") && frame[22].contains("0 of 30 have ended"), "{frame:#?}");
+    // What is told of one may come before what is told of another: the frame is looked at that has it all.
+    terminal.wait_until(|seen| {
+        // Up to there the last frame has come.
+        let Some(end) = seen.rfind(" have ended") else { return false };
+        let frame = screen(&seen[..end + " have ended".len()]);
+        let row = |index: usize, row: &String| {
+            row.starts_with(&format!("c{index} ")) && row.ends_with(&format!("looking at context \"c{index}\""))
+        };
+        frame.len() == 23
+            && frame[0].starts_with("NAME   OUTCOME   SINCE   STEP")
+            && frame[1..21].iter().enumerate().all(|(index, line)| row(index, line))
+            && frame[21].starts_with("and 10 more: 10 at work")
+            && frame[22].contains("0 of 30 have ended")
+    });
     terminal.press("\u{3}");
     let (exit, seen) = terminal.end();
     assert_eq!(exit, 130, "{seen}");
