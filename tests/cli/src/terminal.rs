@@ -133,7 +133,9 @@ impl Terminal {
     /// # Panics
     /// When it does not come to that.
     pub fn wait_until(&mut self, holds: impl Fn(&str) -> bool) {
+        let begun = Instant::now();
         while !holds(&self.seen) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not come to that: {:#?}", screen(&self.seen));
             let bytes = self.output.recv_timeout(Duration::from_secs(60));
             let bytes = bytes.unwrap_or_else(|_| panic!("it does not come to that: {:#?}", screen(&self.seen)));
             self.seen += &String::from_utf8_lossy(&bytes);

@@ -130,8 +130,8 @@ const FORBIDDEN: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"sta
 
 #[test]
 fn the_clusters_of_a_fleet_have_a_row_each_that_changes_in_place_and_ctrl_c_leaves_nothing_of_it() {
-    // Each is looked at once before all are worked on; then nobody answers any more.
-    let server = Server::start(|number, _| match number < MANY {
+    // Each and the hub are looked at once before all are worked on; then nobody answers any more.
+    let server = Server::start(|number, _| match number <= MANY {
         true => Reply::Json(403, FORBIDDEN.to_owned()),
         false => Reply::Stall(String::new()),
     });
@@ -139,8 +139,8 @@ fn the_clusters_of_a_fleet_have_a_row_each_that_changes_in_place_and_ctrl_c_leav
     let mut terminal = Terminal::run(&cli, &binary("kubectl-ocm"), &["join", "-f", "fleet.yaml"]);
     // What is told of one may come before what is told of another: the frame is looked at that has it all.
     terminal.wait_until(|seen| {
-        // Up to there the last frame has come.
-        let Some(end) = seen.rfind(" have ended") else { return false };
+        // A frame ends with the cursor at the beginning of its last line.
+        let Some(end) = seen.rfind(" have ended").filter(|end| seen[*end..].contains('\r')) else { return false };
         let frame = screen(&seen[..end + " have ended".len()]);
         let row = |index: usize, row: &String| {
             row.starts_with(&format!("c{index} ")) && row.ends_with(&format!("looking at context \"c{index}\""))
