@@ -43,7 +43,7 @@ pub fn define(cluster: &Cluster) {
         apply(cluster, &definition);
     }
     cluster
-        .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
+        .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=90s"])
         .expect("they are served");
     let issuer = json!({
         "apiVersion": "cert-manager.io/v1", "kind": "ClusterIssuer", "metadata": {"name": "internal"},

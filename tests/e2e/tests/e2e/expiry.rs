@@ -363,7 +363,7 @@ fn a_hub_that_accepts_clusters_by_itself_does_not_give_again_what_has_ended() {
     apply(&hub, ocm_api::crds::registration_manifest().body());
     modules(&hub);
     for words in [
-        &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"][..],
+        &["wait", "--for=condition=Established", "crd", "--all", "--timeout=90s"][..],
         &["create", "clusterrole", "modules", "--verb=get", "--resource=configmaps"],
         &["create", "clusterrolebinding", "modules", "--clusterrole=modules", "--user=controller", "--user=webhook"],
     ] {

@@ -147,7 +147,7 @@ fn a_cluster_is_explained_from_its_first_word_to_its_tombstone() {
 
     // A person lets another one in.
     approves(false);
-    kubectl(&["wait", "--for=jsonpath={.status.observedGeneration}=2", &format!("hpol/{APPROVES}"), "--timeout=30s"]);
+    kubectl(&["wait", "--for=jsonpath={.status.observedGeneration}=2", &format!("hpol/{APPROVES}"), "--timeout=90s"]);
     // Two that would let it in, and are about others; and one about other operations, of which nothing is told.
     let others = |name: &str, matches: Value, operations: Value| {
         let spec = approving(true);
@@ -155,7 +155,7 @@ fn a_cluster_is_explained_from_its_first_word_to_its_tombstone() {
             "match": matches, "operations": operations});
         policy(&hub.cluster, name, spec);
         let observed = "--for=jsonpath={.status.observedGeneration}=1";
-        kubectl(&["wait", observed, &format!("hpol/{name}"), "--timeout=30s"]);
+        kubectl(&["wait", observed, &format!("hpol/{name}"), "--timeout=90s"]);
     };
     let in_europe = json!({"name": "in-europe", "expression": "'region' in request.cluster.labels"});
     others("european", json!({"conditions": [in_europe]}), json!(["join"]));
