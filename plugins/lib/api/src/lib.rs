@@ -17,6 +17,9 @@
 //! The crate does no I/O and knows no client. Values come from open-cluster-management.io/api v1.3.0; the contract
 //! tests compare every path of the schemas with that module.
 
+// What is derived names this crate, also within it.
+extern crate self as ocm_api;
+
 #[macro_use]
 mod text_enum;
 #[macro_use]
@@ -32,6 +35,7 @@ pub mod crds;
 mod field_schema;
 mod lenient;
 mod manifest;
+pub mod member;
 pub mod names;
 
 pub mod operator;
