@@ -2,9 +2,10 @@
 //!
 //! What no command looks into is raw JSON.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::member::Member;
 use crate::names::namespaces;
 use crate::{Condition, lenient};
 
@@ -50,7 +51,7 @@ api_object! {
 }
 
 /// How the add-on is installed. Upstream: `ManagedClusterAddOnSpec`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterAddOnSpec {
     /// Namespace of the add-on's agent; the server fills in `open-cluster-management-agent-addon`.
@@ -62,7 +63,7 @@ pub struct ManagedClusterAddOnSpec {
 }
 
 /// A configuration object of an add-on. Upstream: `AddOnConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct AddOnConfig {
     /// API group; empty for the core group.
@@ -78,7 +79,7 @@ pub struct AddOnConfig {
 }
 
 /// What is known about an add-on. Upstream: `ManagedClusterAddOnStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterAddOnStatus {
     /// Conditions; types are in
@@ -115,7 +116,7 @@ pub struct ManagedClusterAddOnStatus {
 }
 
 /// An identity that an add-on's agent asks for. Upstream: `RegistrationConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationConfig {
     /// Who signs the certificate.
@@ -126,7 +127,7 @@ pub struct RegistrationConfig {
 }
 
 /// Subject of a certificate. Upstream: `Subject`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
     /// Common name.
@@ -151,7 +152,7 @@ text_enum! {
 }
 
 /// How the hub tells whether an add-on is well. Upstream: `HealthCheck`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthCheck {
     /// By lease or by rules; the server fills in `Lease`.

@@ -4,7 +4,9 @@
 //! object says is proved by the static baseline when it is created, and the schema lets nobody change it afterwards.
 
 use kube_derive::CustomResource;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+use crate::member::Member;
 
 /// The most characters of user names and reasons.
 pub const MAX_TEXT: usize = 1024;
@@ -21,7 +23,7 @@ const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const UTC: &str = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z$";
 
 /// Who lets which cluster join, for whom, and until when. It cannot be changed; to withdraw it, delete it.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", kube(schema = "derived"))]
 #[cfg_attr(not(feature = "schema"), kube(schema = "disabled"))]
@@ -50,7 +52,7 @@ const UTC: &str = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z$";
     "description": "Why.", "jsonPath": ".spec.reason"}"#)]
 #[kube(printcolumn = r#"{"name": "Age", "type": "date",
     "description": "When it was given.", "jsonPath": ".metadata.creationTimestamp"}"#)]
-#[kube(crates(kube_core = "kube_core"))]
+#[kube(crates(kube_core = "kube_core", serde = "crate::member::of_kube"))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(
     feature = "schema",
@@ -96,7 +98,7 @@ pub struct RegistrationApprovalSpec {
 }
 
 /// A ManagedCluster of the hub. Another one of the same name, later, is not meant.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovedCluster {

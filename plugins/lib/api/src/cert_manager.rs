@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
+
+use crate::member::Member;
 
 /// The annotation of a webhook configuration that names, as `NAMESPACE/NAME`, the Certificate whose CA is written into each
 /// `caBundle` (<https://cert-manager.io/docs/reference/annotations/>).
@@ -19,7 +21,7 @@ api_object! {
 }
 
 /// What it is to be. Upstream: `CertificateSpec`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CertificateSpec {
     /// The Secret that holds certificate and key.
@@ -43,7 +45,7 @@ pub struct CertificateSpec {
 }
 
 /// Upstream: `CertificateSecretTemplate`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(default)]
 pub struct SecretTemplate {
     /// Labels of the Secret.
@@ -58,7 +60,7 @@ impl SecretTemplate {
 }
 
 /// An issuer. Upstream: `ObjectReference`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(default)]
 pub struct Issuer {
     /// API group; none: cert-manager's own.
@@ -72,7 +74,7 @@ pub struct Issuer {
 }
 
 /// Upstream: `CertificatePrivateKey`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PrivateKey {
     /// `RSA`, `ECDSA` or `Ed25519`.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use crate::member::Member;
 use crate::{Condition, lenient};
 
 api_object! {
@@ -16,7 +17,7 @@ api_object! {
 }
 
 /// What hub and agent agree on. Upstream: `ManagedClusterSpec`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterSpec {
     /// Addresses of the managed cluster's API server, as its agent reported them.
@@ -35,7 +36,7 @@ pub struct ManagedClusterSpec {
 }
 
 /// An address of an API server. Upstream: `ClientConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientConfig {
     /// The https URL.
@@ -58,7 +59,7 @@ text_enum! {
 }
 
 /// A mark that keeps placements away. Upstream: `Taint`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Taint {
     /// Name of the mark.
@@ -74,7 +75,7 @@ pub struct Taint {
 }
 
 /// What is known about a managed cluster. Upstream: `ManagedClusterStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterStatus {
     /// Conditions; types and reasons are in [`conditions::managed_cluster`](crate::conditions::managed_cluster). Times that cannot be
@@ -99,7 +100,7 @@ pub struct ManagedClusterStatus {
 }
 
 /// Versions of a managed cluster. Upstream: `ManagedClusterVersion`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterVersion {
     /// Version of Kubernetes, for example `v1.35.0`.
@@ -108,7 +109,7 @@ pub struct ManagedClusterVersion {
 }
 
 /// A fact about a managed cluster. Upstream: `ManagedClusterClaim`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterClaim {
     /// Name, for example `id.k8s.io`.
@@ -120,7 +121,7 @@ pub struct ManagedClusterClaim {
 }
 
 /// A namespace that a set asks its clusters for. Upstream: `ClusterSetManagedNamespaceConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSetManagedNamespaceConfig {
     /// Name of the namespace.
@@ -139,7 +140,7 @@ api_object! {
 }
 
 /// Which clusters are in a set. Upstream: `ManagedClusterSetSpec`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterSetSpec {
     /// How the clusters are chosen; the server fills in the set's label.
@@ -161,7 +162,7 @@ text_enum! {
 }
 
 /// How a set chooses its clusters. Upstream: `ManagedClusterSelector`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterSelector {
     /// By the set's own label or by any labels.
@@ -173,7 +174,7 @@ pub struct ManagedClusterSelector {
 }
 
 /// A namespace that every cluster of a set should have. Upstream: `ManagedNamespaceConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedNamespaceConfig {
     /// Name of the namespace.
@@ -181,7 +182,7 @@ pub struct ManagedNamespaceConfig {
 }
 
 /// What is known about a set. Upstream: `ManagedClusterSetStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterSetStatus {
     /// Conditions; types are in [`conditions::managed_cluster_set`](crate::conditions::managed_cluster_set).
@@ -198,7 +199,7 @@ api_object! {
 }
 
 /// Which set is bound. Upstream: `ManagedClusterSetBindingSpec`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterSetBindingSpec {
     /// Name of the set.
@@ -207,7 +208,7 @@ pub struct ManagedClusterSetBindingSpec {
 }
 
 /// What is known about a binding. Upstream: `ManagedClusterSetBindingStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedClusterSetBindingStatus {
     /// Conditions; types are in

@@ -14,9 +14,10 @@ use serde::de::{Deserializer, IntoDeserializer as _};
 use serde_json::Value;
 
 use crate::Condition;
+use crate::member::{self, Member};
 
 /// A condition as it is written.
-#[derive(Deserialize)]
+#[derive(Member)]
 #[serde(rename_all = "camelCase")]
 struct Written {
     #[serde(default)]
@@ -34,7 +35,7 @@ struct Written {
 
 /// Conditions; a time that cannot be read is the beginning of 1970.
 pub(crate) fn conditions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Condition>, D::Error> {
-    let all = Vec::<Written>::deserialize(deserializer)?;
+    let all: Vec<Written> = member::deserialize(deserializer)?;
     let read = |written: Written| {
         let Written { last_transition_time: time, message, observed_generation, reason, status, type_ } = written;
         let time = time.and_then(|time| time.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);

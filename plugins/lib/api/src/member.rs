@@ -30,7 +30,9 @@ use std::fmt::{self, Display, Write as _};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, MicroTime, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    LabelSelector, LabelSelectorRequirement, MicroTime, ObjectMeta, Time,
+};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
 pub use ocm_derive::Member;
@@ -41,6 +43,12 @@ use serde_json::Map;
 pub use serde_json::Value;
 
 use crate::Condition;
+
+/// What `kube_derive` is to take for serde, so that it derives [`Member`](derive@Member) for roots.
+pub(crate) mod of_kube {
+    pub(crate) use ocm_derive::Member as Deserialize;
+    pub(crate) use serde::{Serialize, Serializer, ser};
+}
 
 /// What can be read of JSON. Derive it.
 pub trait Member: Sized {
@@ -442,7 +450,7 @@ macro_rules! by_serde {
 
 by_serde! {
     i32, i64, u8, u16, u32, u64, usize, f64,
-    ByteString, IntOrString, LabelSelector, ObjectMeta, Quantity, ResourceRequirements, Toleration,
+    ByteString, IntOrString, LabelSelector, LabelSelectorRequirement, ObjectMeta, Quantity, ResourceRequirements, Toleration,
     Condition = no_condition, MicroTime = || MicroTime(Timestamp::UNIX_EPOCH), Time = || Time(Timestamp::UNIX_EPOCH),
 }
 
@@ -541,7 +549,7 @@ mod tests {
         #[serde(rename_all = "kebab-case")]
         pub enum Word {
             #[default]
-            OneWord,
+            OfTwo,
             #[serde(rename = "TLS1.2")]
             Tls,
             Three,
@@ -574,7 +582,7 @@ mod tests {
         json!({
             "aText": "t", "aFlag": true, "small": 255, "signed": -3, "large": 1_u64 << 40, "size": 3, "maybe": "m",
             "maybeInner": inner, "inners": [inner, inner], "labels": {"a": "b", "c/d": "e"}, "ofWords": {"three": [1, 2], "TLS1.2": []},
-            "type": "one-word", "seven": 8, "length": "four", "raw": [null, 1.5], "settings": {"a": {}}, "boxed": inner,
+            "type": "of-two", "seven": 8, "length": "four", "raw": [null, 1.5], "settings": {"a": {}}, "boxed": inner,
             "held": [{"aValue": inner}, {"members": {"itsName": "n", "more": inner}}, "notAsked"],
             "as": {"oneThing": 1, "other": "o"}, "filled": {"a": "a", "b": 2}, "meta": {"name": "n", "labels": {"a": "b"}},
         })
@@ -688,10 +696,7 @@ mod tests {
         );
         assert_eq!(said("/inners/1", json!({})), "inners[1]: missing field `first-name`");
         assert_eq!(said("/labels/c~1d", json!(false)), "labels.c/d: invalid type: boolean `false`, expected a string");
-        assert_eq!(
-            said("/type", json!("x")),
-            "type: unknown variant `x`, expected one of `one-word`, `TLS1.2`, `three`"
-        );
+        assert_eq!(said("/type", json!("x")), "type: unknown variant `x`, expected one of `of-two`, `TLS1.2`, `three`");
         assert_eq!(said("/as", json!({"x": 1})), "as: unknown field `x`, expected `oneThing` or `other`");
         assert_eq!(said("/as", json!([1])), "as: invalid type: sequence, expected struct Closed");
         assert_eq!(
@@ -700,7 +705,7 @@ mod tests {
         );
         assert_eq!(
             said("/ofWords", json!({"x": []})),
-            "ofWords: unknown variant `x`, expected one of `one-word`, `TLS1.2`, `three`"
+            "ofWords: unknown variant `x`, expected one of `of-two`, `TLS1.2`, `three`"
         );
         assert_eq!(from_value::<ours::All>(json!({})).unwrap_err().to_string(), "missing field `aText`");
     }

@@ -11,7 +11,7 @@ macro_rules! api_object {
         group $group:literal, version $version:literal, plural $plural:literal, scope $scope:ident
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, crate::member::Member)]
         pub struct $root {
             /// Name, labels, annotations and the server's book-keeping.
             #[serde(default)]
@@ -59,7 +59,7 @@ macro_rules! api_object {
         group $group:literal, version $version:literal, plural $plural:literal, scope $scope:ident
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, crate::member::Member)]
         pub struct $root {
             /// Name, labels, annotations and the server's book-keeping.
             #[serde(default)]

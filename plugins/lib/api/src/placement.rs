@@ -3,11 +3,12 @@
 //! What no command looks into is raw JSON.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, Time};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::Condition;
 use crate::cluster::TaintEffect;
+use crate::member::Member;
 
 api_object! {
     /// A rule that selects managed clusters out of the sets that are bound to its namespace. Upstream:
@@ -17,7 +18,7 @@ api_object! {
 }
 
 /// Which clusters are selected. Upstream: `PlacementSpec`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementSpec {
     /// Names of the sets to select from, of those that are bound to the namespace; empty: all that are bound.
@@ -50,7 +51,7 @@ pub struct PlacementSpec {
 }
 
 /// What a cluster has to match. Upstream: `ClusterPredicate`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterPredicate {
     /// All of its parts have to match.
@@ -59,7 +60,7 @@ pub struct ClusterPredicate {
 }
 
 /// Labels, claims and expressions that all have to match. Upstream: `ClusterSelector`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSelector {
     /// Labels of the ManagedCluster; absent: any.
@@ -74,7 +75,7 @@ pub struct ClusterSelector {
 }
 
 /// Claims that have to match. Upstream: `ClusterClaimSelector`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClaimSelector {
     /// All of them have to match.
@@ -83,7 +84,7 @@ pub struct ClusterClaimSelector {
 }
 
 /// Expressions that have to be true. Upstream: `ClusterCelSelector`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterCelSelector {
     /// All of them have to be true.
@@ -102,7 +103,7 @@ text_enum! {
 }
 
 /// Taints in spite of which clusters are selected. Upstream: `Toleration`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Toleration {
     /// Key of the taint; absent: every one.
@@ -123,7 +124,7 @@ pub struct Toleration {
 }
 
 /// What the placement controller has decided. Upstream: `PlacementStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementStatus {
     /// How many clusters are selected; the names are in PlacementDecisions.
@@ -141,7 +142,7 @@ pub struct PlacementStatus {
 }
 
 /// A group of decisions. Upstream: `DecisionGroupStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionGroupStatus {
     /// Number of the group, from 0.
@@ -167,7 +168,7 @@ api_object! {
 }
 
 /// The clusters. Upstream: `PlacementDecisionStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementDecisionStatus {
     /// One each.
@@ -176,7 +177,7 @@ pub struct PlacementDecisionStatus {
 }
 
 /// A cluster that is selected. Upstream: `ClusterDecision`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterDecision {
     /// Name of the ManagedCluster; empty where there is none for the place.

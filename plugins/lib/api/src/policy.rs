@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use kube_derive::CustomResource;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::Condition;
 #[cfg(feature = "schema")]
 use crate::field_schema;
+use crate::member::Member;
 
 /// No policy gets more fuel for one decision.
 pub const MAX_FUEL: u64 = 500_000_000;
@@ -34,7 +35,7 @@ const URL_RULE: &str =
     r"self.matches('^(https://[^/?#@]+|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|\\[::1\\])(:[0-9]+)?)/[^#]*$')";
 
 /// Which policy is evaluated, with which settings, what its verdict counts for, and what it may change and use.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", kube(schema = "derived"))]
 #[cfg_attr(not(feature = "schema"), kube(schema = "disabled"))]
@@ -79,7 +80,7 @@ const URL_RULE: &str =
     "description": "Whether its allow lets clusters join without a person.", "jsonPath": ".spec.autoApprove"}"#)]
 #[kube(printcolumn = r#"{"name": "Age", "type": "date",
     "description": "When the policy was created.", "jsonPath": ".metadata.creationTimestamp"}"#)]
-#[kube(crates(kube_core = "kube_core"))]
+#[kube(crates(kube_core = "kube_core", serde = "crate::member::of_kube"))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(
     feature = "schema",
@@ -153,7 +154,7 @@ pub struct HubPolicySpec {
 }
 
 /// Another version of a policy: another module, other settings, or both.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(
@@ -198,7 +199,7 @@ pub struct PolicyCandidate {
 }
 
 /// What the policy controller observed of a policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HubPolicyStatus {
@@ -242,7 +243,7 @@ pub struct HubPolicyStatus {
 
 /// What joins came to, since the version is in force and the controller that tells it leads; not newer than a minute. A join
 /// is judged as often as something of it changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyDecisions {
@@ -273,7 +274,7 @@ pub struct PolicyDecisions {
 }
 
 /// What the policy controller observed of a candidate.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CandidateStatus {
@@ -304,7 +305,7 @@ pub struct CandidateStatus {
 }
 
 /// Where the WebAssembly module of a policy comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(
@@ -340,7 +341,7 @@ pub struct ModuleSource {
 }
 
 /// An image of a registry whose one layer is a module: a Wasm OCI artifact, or a policy of Kubewarden.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OciSource {
@@ -372,7 +373,7 @@ pub struct OciSource {
 }
 
 /// A file of a web server that is a module.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UrlSource {
@@ -398,7 +399,7 @@ pub struct UrlSource {
 }
 
 /// Who must have signed an image, as cosign does it with a key. No transparency log is asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ModuleSignature {
@@ -411,7 +412,7 @@ pub struct ModuleSignature {
 }
 
 /// A Secret of the hub.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SecretName {
@@ -424,7 +425,7 @@ pub struct SecretName {
 }
 
 /// One entry of a ConfigMap or a Secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectKey {
@@ -502,7 +503,7 @@ text_enum! {
 }
 
 /// Which requests a policy is asked about: those that all parts take which are there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyMatch {
@@ -539,7 +540,7 @@ pub struct PolicyMatch {
 }
 
 /// A condition that requests have to meet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MatchCondition {
@@ -552,7 +553,7 @@ pub struct MatchCondition {
 }
 
 /// A label selector, as Kubernetes has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSelector {
@@ -567,7 +568,7 @@ pub struct ClusterSelector {
 }
 
 /// What a label has to fulfil.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(
@@ -640,7 +641,7 @@ text_enum! {
 }
 
 /// What a policy may change.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyGrants {
@@ -667,7 +668,7 @@ text_enum! {
 }
 
 /// One kind of change that a policy may make.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(
@@ -689,7 +690,7 @@ pub struct EditGrant {
 }
 
 /// The most that one decision of a policy may use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyLimits {

@@ -5,7 +5,9 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_derive::{CustomResource, Resource};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+use crate::member::Member;
 
 /// The most keys that one registration lists.
 pub const MAX_KEYS: usize = 16;
@@ -25,7 +27,7 @@ pub const MAX_SECONDS: u32 = 400 * 24 * 60 * 60;
 pub const MAX_RECORD: usize = 64 << 10;
 
 /// Nothing: a registration is what its cluster and its policies make of it.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", kube(schema = "derived"))]
 #[cfg_attr(not(feature = "schema"), kube(schema = "disabled"))]
@@ -53,7 +55,7 @@ pub const MAX_RECORD: usize = 64 << 10;
     "description": "Since when the hub has no such cluster any more.", "jsonPath": ".status.removedAt"}"#)]
 #[kube(printcolumn = r#"{"name": "Age", "type": "date",
     "description": "When the cluster asked first.", "jsonPath": ".metadata.creationTimestamp"}"#)]
-#[kube(crates(kube_core = "kube_core"))]
+#[kube(crates(kube_core = "kube_core", serde = "crate::member::of_kube"))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationSpec {}
 
@@ -74,7 +76,7 @@ text_enum! {
 }
 
 /// What the policy controller observed and decided.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationStatus {
@@ -150,7 +152,7 @@ text_enum! {
 }
 
 /// Who keeps a cluster out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationKeptOutBy {
@@ -163,7 +165,7 @@ pub struct RegistrationKeptOutBy {
 }
 
 /// Who asked for a certificate, as the API server knows them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationRequester {
@@ -181,7 +183,7 @@ pub struct RegistrationRequester {
 }
 
 /// A certificate request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationRequest {
@@ -197,7 +199,7 @@ pub struct RegistrationRequest {
 }
 
 /// A key that certificates were approved for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationKey {
@@ -211,7 +213,7 @@ pub struct RegistrationKey {
 
 /// What of a Registration tells which keys its name was given to, and what was seen of its cluster: the record, larger than all
 /// the rest, is not kept.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource)]
+#[derive(Clone, Debug, Default, PartialEq, Member, Resource)]
 #[resource(inherit = Registration, crates(kube_core = "kube_core"))]
 pub struct RegisteredKeys {
     /// Name and the server's book-keeping.
@@ -223,7 +225,7 @@ pub struct RegisteredKeys {
 }
 
 /// The part of [`RegistrationStatus`] that [`RegisteredKeys`] have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct RegisteredKeysStatus {
     /// UID of the ManagedCluster.
@@ -241,7 +243,7 @@ pub struct RegisteredKeysStatus {
 }
 
 /// What is about to be done, and to exactly which objects.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationIntent {
@@ -267,7 +269,7 @@ pub struct RegistrationIntent {
 }
 
 /// Something that has to follow from what a policy said.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationObligation {
@@ -297,7 +299,7 @@ pub struct RegistrationObligation {
 }
 
 /// An acceptance that was withdrawn because its time was over.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationExpiry {
@@ -314,7 +316,7 @@ pub struct RegistrationExpiry {
 }
 
 /// What was seen of one cluster, and holds for no other one of its name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationSeen {
@@ -334,7 +336,7 @@ impl RegistrationSeen {
 }
 
 /// What was decided last.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationDecision {
@@ -360,7 +362,7 @@ pub struct RegistrationDecision {
 }
 
 /// A policy that was not asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationNotAsked {
@@ -378,7 +380,7 @@ pub struct RegistrationNotAsked {
 }
 
 /// What one policy said.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationOpinion {

@@ -60,7 +60,13 @@ macro_rules! text_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer).map(|text| Self::from(text.as_str()))
+                crate::member::deserialize(deserializer)
+            }
+        }
+
+        impl crate::member::Member for $name {
+            fn read(value: Option<serde_json::Value>, reader: &mut crate::member::Reader) -> Self {
+                Self::from(String::read(value, reader).as_str())
             }
         }
 

@@ -3,9 +3,10 @@
 //! What no command looks into is raw JSON.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::member::Member;
 use crate::{Condition, lenient};
 
 api_object! {
@@ -23,7 +24,7 @@ api_object! {
 }
 
 /// What to apply and how. Upstream: `ManifestWorkSpec`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestWorkSpec {
     /// The objects.
@@ -41,7 +42,7 @@ pub struct ManifestWorkSpec {
 }
 
 /// The objects of a work. Upstream: `ManifestsTemplate`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestsTemplate {
     /// Kubernetes objects, whole.
@@ -76,7 +77,7 @@ text_enum! {
 }
 
 /// What becomes of the objects of a work. Upstream: `DeleteOption`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteOption {
     /// What happens when the work is deleted; the server fills in `Foreground`.
@@ -91,7 +92,7 @@ pub struct DeleteOption {
 }
 
 /// Objects that outlive their work. Upstream: `SelectivelyOrphan`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectivelyOrphan {
     /// The objects.
@@ -100,7 +101,7 @@ pub struct SelectivelyOrphan {
 }
 
 /// An object on the managed cluster. Upstream: `ResourceIdentifier`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceIdentifier {
     /// API group; empty for the core group.
@@ -116,7 +117,7 @@ pub struct ResourceIdentifier {
 }
 
 /// As whom the agent applies objects. Upstream: `ManifestWorkExecutor`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestWorkExecutor {
     /// The identity.
@@ -125,7 +126,7 @@ pub struct ManifestWorkExecutor {
 }
 
 /// An identity on the managed cluster. Upstream: `ManifestWorkExecutorSubject`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestWorkExecutorSubject {
     /// Kind of the identity; upstream knows only `ServiceAccount`.
@@ -137,7 +138,7 @@ pub struct ManifestWorkExecutorSubject {
 }
 
 /// A ServiceAccount on the managed cluster. Upstream: `ManifestWorkSubjectServiceAccount`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceAccountReference {
     /// Its namespace.
@@ -147,7 +148,7 @@ pub struct ServiceAccountReference {
 }
 
 /// What became of a work. Upstream: `ManifestWorkStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestWorkStatus {
     /// Conditions of the whole; types and reasons are in
@@ -160,7 +161,7 @@ pub struct ManifestWorkStatus {
 }
 
 /// What became of each object of a work. Upstream: `ManifestResourceStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestResourceStatus {
     /// In the order of the work.
@@ -169,7 +170,7 @@ pub struct ManifestResourceStatus {
 }
 
 /// What became of one object of a work. Upstream: `ManifestCondition`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestCondition {
     /// The object.
@@ -184,7 +185,7 @@ pub struct ManifestCondition {
 }
 
 /// An object of a work and its place there. Upstream: `ManifestResourceMeta`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManifestResourceMeta {
     /// Index in the work, from 0.
@@ -210,7 +211,7 @@ api_object! {
 }
 
 /// Which work of which hub. Upstream: `AppliedManifestWorkSpec`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AppliedManifestWorkSpec {
     /// Hash of the address at which the agent has found its hub.
@@ -223,7 +224,7 @@ pub struct AppliedManifestWorkSpec {
 }
 
 /// What a work has put on the managed cluster. Upstream: `AppliedManifestWorkStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedManifestWorkStatus {
     /// The objects.
@@ -235,7 +236,7 @@ pub struct AppliedManifestWorkStatus {
 }
 
 /// An object that a work has put on the managed cluster. Upstream: `AppliedManifestResourceMeta`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedManifestResourceMeta {
     /// API group; empty for the core group.

@@ -2,15 +2,16 @@
 
 use k8s_openapi::ByteString;
 use kube_derive::CustomResource;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::spec::{FeatureGate, NodePlacement, RegistrationAuthType, ResourceRequirement};
 use super::status::OperatorStatus;
 #[cfg(feature = "schema")]
 use crate::field_schema;
+use crate::member::Member;
 
 /// What the hub's operator installs. Upstream: `ClusterManagerSpec`.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", kube(schema = "derived"))]
 #[cfg_attr(not(feature = "schema"), kube(schema = "disabled"))]
@@ -26,7 +27,7 @@ use crate::field_schema;
 )]
 // Upstream's schema does not require a spec, kube-derive's root does, and `attr` takes no serde attribute as such.
 #[kube(attr = "cfg_attr(all(), serde(default))")]
-#[kube(crates(kube_core = "kube_core"))]
+#[kube(crates(kube_core = "kube_core", serde = "crate::member::of_kube"))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterManagerSpec {
     /// Image of the registration controller and webhook; the server fills in upstream's image without a tag.
@@ -87,7 +88,7 @@ text_enum! {
 }
 
 /// Mode of the hub and the settings of that mode. Upstream: `ClusterManagerDeployOption`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterManagerDeployOption {
@@ -103,7 +104,7 @@ pub struct ClusterManagerDeployOption {
 }
 
 /// Webhooks of a hub in mode Default. Upstream: `DefaultClusterManagerConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultClusterManagerConfiguration {
@@ -120,7 +121,7 @@ pub struct DefaultClusterManagerConfiguration {
 
 /// Webhooks of a hub in mode Hosted; add-on conversion is not supported there. Upstream:
 /// `HostedClusterManagerConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostedClusterManagerConfiguration {
@@ -133,7 +134,7 @@ pub struct HostedClusterManagerConfiguration {
 }
 
 /// A webhook server that the hub reaches through a Service. Upstream: `DefaultWebhookConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultWebhookConfiguration {
@@ -143,7 +144,7 @@ pub struct DefaultWebhookConfiguration {
 }
 
 /// A webhook server that the hub's API server reaches from another cluster. Upstream: `HostedWebhookConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostedWebhookConfiguration {
@@ -160,7 +161,7 @@ pub struct HostedWebhookConfiguration {
 }
 
 /// Ports and network of a webhook server. Upstream: `BindConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BindConfiguration {
@@ -182,7 +183,7 @@ pub struct BindConfiguration {
 }
 
 /// Registration on the hub. Upstream: `RegistrationHubConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationHubConfiguration {
@@ -206,7 +207,7 @@ pub struct RegistrationHubConfiguration {
 }
 
 /// Cluster import by the hub. Upstream: `ImporterConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ImporterConfiguration {
@@ -216,7 +217,7 @@ pub struct ImporterConfiguration {
 }
 
 /// One way of registering, as the hub accepts it. Upstream: `RegistrationDriverHub`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationDriverHub {
@@ -235,7 +236,7 @@ pub struct RegistrationDriverHub {
 }
 
 /// Registration through CSRs. Upstream: `CSRConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CsrConfig {
@@ -245,7 +246,7 @@ pub struct CsrConfig {
 }
 
 /// Registration through AWS IAM. Upstream: `AwsIrsaConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AwsIrsaConfig {
@@ -262,7 +263,7 @@ pub struct AwsIrsaConfig {
 }
 
 /// Registration over gRPC. Upstream: `GRPCRegistrationConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GrpcRegistrationConfig {
@@ -284,7 +285,7 @@ text_enum! {
 }
 
 /// Work distribution on the hub. Upstream: `WorkConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkConfiguration {
@@ -299,7 +300,7 @@ pub struct WorkConfiguration {
 }
 
 /// The add-on manager. Upstream: `AddOnManagerConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AddOnManagerConfiguration {
@@ -309,7 +310,7 @@ pub struct AddOnManagerConfiguration {
 }
 
 /// Placement. Upstream: `PlacementConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementConfiguration {
@@ -319,7 +320,7 @@ pub struct PlacementConfiguration {
 }
 
 /// The gRPC server of the hub. Upstream: `ServerConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerConfiguration {
@@ -345,7 +346,7 @@ text_enum! {
 }
 
 /// One way to the server. Upstream: `EndpointExposure`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointExposure {
@@ -376,7 +377,7 @@ text_enum! {
 }
 
 /// Address of an endpoint. Upstream: `Endpoint`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
@@ -395,7 +396,7 @@ pub struct Endpoint {
 }
 
 /// An endpoint behind a host name. Upstream: `HostnameConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostnameConfig {
@@ -408,7 +409,7 @@ pub struct HostnameConfig {
 }
 
 /// An endpoint behind a load balancer. Upstream: `LoadBalancerConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadBalancerConfig {
@@ -422,7 +423,7 @@ pub struct LoadBalancerConfig {
 }
 
 /// An endpoint behind a route. Upstream: `RouteConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RouteConfig {

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use kube_derive::CustomResource;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::spec::{FeatureGate, NodePlacement, RegistrationAuthType, ResourceRequirement};
 use super::status::OperatorStatus;
 #[cfg(feature = "schema")]
 use crate::field_schema;
+use crate::member::Member;
 
 /// What the managed cluster's operator installs. Upstream: `KlusterletSpec`.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", kube(schema = "derived"))]
 #[cfg_attr(not(feature = "schema"), kube(schema = "disabled"))]
@@ -28,7 +29,7 @@ use crate::field_schema;
 )]
 // Upstream's schema does not require a spec, kube-derive's root does, and `attr` takes no serde attribute as such.
 #[kube(attr = "cfg_attr(all(), serde(default))")]
-#[kube(crates(kube_core = "kube_core"))]
+#[kube(crates(kube_core = "kube_core", serde = "crate::member::of_kube"))]
 #[serde(rename_all = "camelCase")]
 pub struct KlusterletSpec {
     /// Namespace of the agent on the managed cluster; empty means `open-cluster-management-agent`. The operator deletes
@@ -82,7 +83,7 @@ pub struct KlusterletSpec {
 pub type KlusterletStatus = OperatorStatus;
 
 /// An address of the managed cluster's API server. Upstream: `ServerURL`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerUrl {
@@ -144,7 +145,7 @@ impl Klusterlet {
 }
 
 /// Mode of the agent. Upstream: `KlusterletDeployOption`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct KlusterletDeployOption {
@@ -155,7 +156,7 @@ pub struct KlusterletDeployOption {
 }
 
 /// A hosts entry for the hub's API server. Upstream: `HubApiServerHostAlias`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HubApiServerHostAlias {
@@ -173,7 +174,7 @@ pub struct HubApiServerHostAlias {
 }
 
 /// Registration on the managed cluster. Upstream: `RegistrationConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationConfiguration {
@@ -213,7 +214,7 @@ pub struct RegistrationConfiguration {
 }
 
 /// Limits of the reported ClusterClaims. Upstream: `ClusterClaimConfiguration`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClaimConfiguration {
@@ -240,7 +241,7 @@ fn default_max_custom_cluster_claims() -> i32 {
 }
 
 /// The agent's way of registering. Upstream: `RegistrationDriver`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrationDriver {
@@ -253,7 +254,7 @@ pub struct RegistrationDriver {
 }
 
 /// The two EKS clusters of a registration through AWS IAM. Upstream: `AwsIrsa`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AwsIrsa {
@@ -276,7 +277,7 @@ text_enum! {
 }
 
 /// The add-ons' way of registering. Upstream: `AddOnRegistrationDriver`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AddOnRegistrationDriver {
@@ -289,7 +290,7 @@ pub struct AddOnRegistrationDriver {
 }
 
 /// Tokens of add-ons. Upstream: `TokenConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenConfig {
@@ -309,7 +310,7 @@ text_enum! {
 }
 
 /// Kubeconfigs of several hubs. Upstream: `BootstrapKubeConfigs`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BootstrapKubeConfigs {
@@ -322,7 +323,7 @@ pub struct BootstrapKubeConfigs {
 }
 
 /// Secrets with the kubeconfigs of several hubs. Upstream: `LocalSecretsConfig`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LocalSecretsConfig {
@@ -335,7 +336,7 @@ pub struct LocalSecretsConfig {
 }
 
 /// A Secret with the kubeconfig of one hub. Upstream: `KubeConfigSecret`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct KubeConfigSecret {
@@ -344,7 +345,7 @@ pub struct KubeConfigSecret {
 }
 
 /// The work agent. Upstream: `WorkAgentConfiguration`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkAgentConfiguration {

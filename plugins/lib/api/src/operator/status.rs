@@ -1,13 +1,14 @@
 //! What the statuses of both objects share.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::Condition;
 #[cfg(feature = "schema")]
 use crate::field_schema;
+use crate::member::Member;
 
 /// The newest generation of an object that an operator has applied. Upstream: `GenerationStatus`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationStatus {
@@ -27,7 +28,7 @@ pub struct GenerationStatus {
 }
 
 /// An object that an operator manages. Upstream: `RelatedResourceMeta`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RelatedResourceMeta {
@@ -45,7 +46,7 @@ pub struct RelatedResourceMeta {
 }
 
 /// What an operator reports about its object. Upstream: `ClusterManagerStatus` and `KlusterletStatus`, which agree.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorStatus {
