@@ -10,7 +10,7 @@
 //!   [`Placement`], [`PlacementDecision`], [`ManifestWork`], [`AppliedManifestWork`], [`ManifestWorkReplicaSet`],
 //!   [`ManagedClusterAddOn`], [`ClusterManagementAddOn`], [`AddOnTemplate`], [`AddOnDeploymentConfig`]. Their hub owns the
 //!   schema, so unknown fields are ignored; write them with patches, never with a replace.
-//! * **Objects of others**: [`cert_manager`].
+//! * **Objects of others**: [`cert_manager`], and [`parts`] of those of Kubernetes itself.
 //! * **Names**: [`names`] and [`conditions`].
 //! * **One object of a plan**: [`Manifest`].
 //!
@@ -39,6 +39,7 @@ pub mod member;
 pub mod names;
 
 pub mod operator;
+pub mod parts;
 pub mod placement;
 pub mod policy;
 pub mod registration;

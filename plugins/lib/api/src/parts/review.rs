@@ -1,0 +1,89 @@
+//! What a cluster says of the user: who it is, and what it may do.
+
+part_object! {
+    /// Whether the user may do something.
+    pub struct SelfSubjectAccessReview {
+        /// The answer.
+        "status" => status: Option<AccessReviewStatus>,
+    }
+    group "authorization.k8s.io", version "v1", plural "selfsubjectaccessreviews", scope ClusterResourceScope
+}
+
+part! {
+    /// Whether the user may.
+    pub struct AccessReviewStatus {
+        /// Whether it is so.
+        "allowed" => allowed: bool,
+    }
+}
+
+part_object! {
+    /// Who the user is.
+    pub struct SelfSubjectReview {
+        /// The answer.
+        "status" => status: Option<SelfSubjectReviewStatus>,
+    }
+    group "authentication.k8s.io", version "v1", plural "selfsubjectreviews", scope ClusterResourceScope
+}
+
+part! {
+    /// Who the user is.
+    pub struct SelfSubjectReviewStatus {
+        /// The user.
+        "userInfo" => user_info: Option<UserInfo>,
+    }
+
+    /// A user.
+    pub struct UserInfo {
+        /// The name.
+        "username" => username: Option<String>,
+        /// The groups that the user is in.
+        "groups" => groups: Option<Vec<String>>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::authentication::v1 as authentication;
+    use k8s_openapi::api::authorization::v1 as authorization;
+    use serde_json::json;
+
+    use super::super::tests::{both, refused};
+    use super::*;
+
+    #[test]
+    fn what_a_user_may_do_is_read() {
+        for status in [
+            json!({"allowed": true, "reason": "RBAC"}),
+            json!({"allowed": false, "denied": true}),
+            json!({}),
+            json!(null),
+        ] {
+            let (part, whole): (SelfSubjectAccessReview, authorization::SelfSubjectAccessReview) = both(json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {"creationTimestamp": null},
+                "spec": {"resourceAttributes": {"verb": "get", "group": "apps", "resource": "deployments", "name": "n"}}, "status": status,
+            }));
+            assert_eq!(part.metadata, whole.metadata);
+            assert_eq!(part.status.map(|status| status.allowed), whole.status.map(|status| status.allowed));
+        }
+        for wrong in [json!({"spec": {}, "status": {"allowed": "true"}}), json!({"spec": {}, "status": true})] {
+            refused::<SelfSubjectAccessReview, authorization::SelfSubjectAccessReview>(wrong);
+        }
+    }
+
+    #[test]
+    fn who_the_user_is_is_read() {
+        let (part, whole): (SelfSubjectReview, authentication::SelfSubjectReview) = both(json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
+            "status": {"userInfo": {"username": "admin", "uid": "u", "groups": ["system:masters"], "extra": {"k": ["v"]}}},
+        }));
+        assert_eq!(part.metadata, whole.metadata);
+        let (part, whole) = (part.status.unwrap().user_info.unwrap(), whole.status.unwrap().user_info.unwrap());
+        assert_eq!((part.username, part.groups), (whole.username, whole.groups));
+        for wrong in
+            [json!({"status": {"userInfo": {"username": 1}}}), json!({"status": {"userInfo": {"groups": "g"}}})]
+        {
+            refused::<SelfSubjectReview, authentication::SelfSubjectReview>(wrong);
+        }
+    }
+}
