@@ -2,11 +2,13 @@
 
 use futures::StreamExt;
 use jiff::Timestamp;
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use kube::Api;
 use kube::api::PostParams;
+use kube::core::Request;
+use kube::{Client, Resource};
+use ocm_api::parts::{SelfSubjectAccessReview, SelfSubjectReview};
 use ocm_core::{Failure, Plan, Reason};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::Cluster;
 
@@ -94,9 +96,47 @@ fn by_name(plan: &Plan, verbs: &[&'static str]) -> Vec<Right> {
 /// # Errors
 /// The failure of the request.
 pub async fn myself(cluster: &Cluster) -> Result<SelfSubjectReview, Failure> {
-    let api: Api<SelfSubjectReview> = Api::all(cluster.client.clone());
-    let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await;
-    review.map_err(|error| cluster.explain("ask who you are", error))
+    who(&cluster.client).await.map_err(|error| cluster.explain("ask who you are", error))
+}
+
+/// Who a server takes the holder of the client's credential for.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn who(client: &Client) -> kube::Result<SelfSubjectReview> {
+    review(client, json!({})).await
+}
+
+/// Whether the holder of the client's credential has a right.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn may(client: &Client, right: &Right) -> kube::Result<bool> {
+    let Right { verb, group, resource, namespace, name } = right;
+    let (resource, subresource) = match resource.split_once('/') {
+        Some((resource, subresource)) => (resource, Some(subresource)),
+        None => (resource.as_str(), None),
+    };
+    let mut attributes = json!({"verb": verb, "group": group, "resource": resource});
+    let others = [("subresource", subresource), ("namespace", namespace.as_deref()), ("name", name.as_deref())];
+    for (member, value) in others {
+        if let Some(value) = value {
+            attributes[member] = value.into();
+        }
+    }
+    let review: SelfSubjectAccessReview = review(client, json!({"spec": {"resourceAttributes": attributes}})).await?;
+    Ok(review.status.is_some_and(|status| status.allowed))
+}
+
+/// The answer to a review with these members.
+async fn review<K>(client: &Client, mut body: Value) -> kube::Result<K>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    (body["apiVersion"], body["kind"]) = (json!(K::api_version(&())), json!(K::kind(&())));
+    body["metadata"] = json!({});
+    let request = Request::new(K::url_path(&(), None)).create(&PostParams::default(), body.to_string().into_bytes());
+    client.request(request.map_err(kube::Error::BuildRequest)?).await
 }
 
 /// The time of the hub's API server, in whole seconds: whoever is told when something begins and ends goes by it. Clocks of
@@ -115,34 +155,8 @@ pub async fn clock(cluster: &Cluster) -> Result<Timestamp, Failure> {
 /// # Errors
 /// When the cluster cannot be asked.
 pub async fn missing(cluster: &Cluster, rights: &[Right]) -> Result<Vec<Right>, Failure> {
-    let api: Api<SelfSubjectAccessReview> = Api::all(cluster.client.clone());
     let answers = futures::stream::iter(rights.iter().cloned())
-        .map(|right| {
-            let api = api.clone();
-            async move {
-                let (resource, subresource) = match right.resource.split_once('/') {
-                    Some((resource, sub)) => (resource.to_owned(), Some(sub.to_owned())),
-                    None => (right.resource.clone(), None),
-                };
-                let review = SelfSubjectAccessReview {
-                    spec: SelfSubjectAccessReviewSpec {
-                        resource_attributes: Some(ResourceAttributes {
-                            verb: Some(right.verb.to_owned()),
-                            group: Some(right.group.clone()),
-                            resource: Some(resource),
-                            subresource,
-                            namespace: right.namespace.clone(),
-                            name: right.name.clone(),
-                            ..ResourceAttributes::default()
-                        }),
-                        ..SelfSubjectAccessReviewSpec::default()
-                    },
-                    ..SelfSubjectAccessReview::default()
-                };
-                let answer = api.create(&PostParams::default(), &review).await;
-                answer.map(|review| (right, review.status.is_some_and(|status| status.allowed)))
-            }
-        })
+        .map(async |right| may(&cluster.client, &right).await.map(|allowed| (right, allowed)))
         .buffered(8)
         .collect::<Vec<_>>()
         .await;

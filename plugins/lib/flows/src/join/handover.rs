@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::Api;
-use kube::api::PostParams;
 use ocm_api::names::identity;
 use ocm_core::certificate::is_signed_by;
 use ocm_core::join::handover::{BACKDATE, doubt};
 use ocm_core::{Failure, Narrator, Silent};
-use ocm_kube::Cluster;
+use ocm_kube::{Cluster, access};
 use secrecy::SecretString;
 
 use super::client::{REQUEST, dial};
@@ -72,9 +69,7 @@ async fn holder(hub: &HubSession, held: &Held) -> Result<Result<String, Failure>
     for way in own.map(Ok).into_iter().chain([agents]) {
         let asked = async {
             let client = way?.with_certificate(&held.pem, &held.key, REQUEST, narrator.clone())?;
-            let api: Api<SelfSubjectReview> = Api::all(client.client.clone());
-            let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await;
-            review.map_err(|error| client.explain("ask whose certificate it is", error))
+            access::who(&client.client).await.map_err(|error| client.explain("ask whose certificate it is", error))
         };
         let answer = asked.await;
         let user = answer.map(|review| review.status.and_then(|status| status.user_info?.username).unwrap_or_default());

@@ -1,11 +1,10 @@
 //! What is checked on both sides before anything is touched.
 
 use jiff::Timestamp;
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use ocm_api::names::labels;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::registration::RegisteredKeys;
@@ -311,27 +310,14 @@ fn denied(name: &str) -> Failure {
 
 /// Whether the holder of the token may do what an agent does to register.
 async fn may_register(hub: &Cluster, token: &str) -> Result<(), Failure> {
-    let api: Api<SelfSubjectAccessReview> = Api::all(hub.client.clone());
     let asked = [
         ("create", "cluster.open-cluster-management.io", "managedclusters"),
         ("create", "certificates.k8s.io", "certificatesigningrequests"),
         ("list", "certificates.k8s.io", "certificatesigningrequests"),
     ]
     .map(async |(verb, group, resource)| {
-        let attributes = ResourceAttributes {
-            verb: Some(verb.to_owned()),
-            group: Some(group.to_owned()),
-            resource: Some(resource.to_owned()),
-            ..ResourceAttributes::default()
-        };
-        let spec = SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(attributes),
-            ..SelfSubjectAccessReviewSpec::default()
-        };
-        let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
-        let answer = api.create(&PostParams::default(), &review).await;
-        let answer = answer.map_err(|error| on_hub::said(hub, token, &error))?;
-        if !answer.status.is_some_and(|status| status.allowed) {
+        let answer = access::may(&hub.client, &Right::new(verb, group, resource)).await;
+        if !answer.map_err(|error| on_hub::said(hub, token, &error))? {
             return Err(Failure::new(
                 Reason::Forbidden,
                 format!("the hub at {} knows the token, but its holder may not register clusters", hub.server),
