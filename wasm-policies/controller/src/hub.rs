@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as hub_names, labels};
+use ocm_api::parts::ClusterRoleBinding;
 use ocm_api::registration::RegistrationStatus;
 use ocm_core::accept::Found;
 use ocm_core::bootstrap;

@@ -5,9 +5,9 @@ mod common;
 
 use common::{FRESH, OLD, agent, condition, healthy, on_hub, on_managed, parse, read, request};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use ocm_api::ManagedCluster;
+use ocm_api::parts::{Lease, LeaseSpec};
 use ocm_checks::chain::{Step, Way};
 use ocm_checks::facts::certificate;
 use ocm_checks::finding::Id;

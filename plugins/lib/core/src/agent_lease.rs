@@ -1,9 +1,9 @@
 //! The lease that an agent renews on its hub: when it was heard of last, and what that says of it now.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use ocm_api::ManagedCluster;
+use ocm_api::parts::Lease;
 
 use crate::join::lease::{LASTS, RETRY};
 use crate::managed::has_joined;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use ocm_api::names::{bootstrap, identity};
+use ocm_api::parts::ClusterRoleBinding;
 use ocm_rules::identity::Identity;
 
 use crate::csr::Request;

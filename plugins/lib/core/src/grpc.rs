@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use k8s_openapi::api::core::v1::Service;
 use ocm_api::ClusterManager;
 use ocm_api::operator::{EndpointExposure, EndpointProtocol, EndpointType, RegistrationAuthType};
+use ocm_api::parts::Service;
 use serde_json::Value;
 
 use crate::certificate;

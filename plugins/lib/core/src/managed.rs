@@ -2,9 +2,9 @@
 //! read.
 
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
 use ocm_api::conditions::{self, klusterlet, managed_cluster};
 use ocm_api::names::annotations;
+use ocm_api::parts::Lease;
 use ocm_api::{Condition, Klusterlet, ManagedCluster};
 
 use crate::Failure;

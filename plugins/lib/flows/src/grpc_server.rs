@@ -1,11 +1,11 @@
 //! Where a hub says that agents find its gRPC server. Whoever may not read what says it knows nothing of it.
 
-use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::ClusterManager;
 use ocm_api::names::namespaces;
 use ocm_api::operator::ClusterManagerMode;
+use ocm_api::parts::Service;
 use ocm_core::grpc::{self, Address};
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::batch::v1 as batch;
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, PodStatus};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
+use ocm_api::parts::{ContainerStateTerminated, Pod, PodStatus};
 use ocm_checks::snapshot::{AgentSide, PolicyRule, Trouble};
 use ocm_core::probe_job::{CONTAINER, UNREACHED, job, proxies};
 use ocm_core::redact::redact;
@@ -20,7 +20,7 @@ use ocm_kube::access::{Right, missing};
 use ocm_kube::relay::Relay;
 use ocm_net::Vantage;
 
-use crate::workload::{self, Pod};
+use crate::workload;
 
 /// How long a pod may take until it runs: its image should be on the node.
 const START: Duration = Duration::from_secs(30);

@@ -2,80 +2,25 @@
 //! container itself.
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{self as apps, DeploymentStatus};
-use k8s_openapi::api::core::v1::{self as core, ContainerStatus, Event, PodStatus};
+use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
-use kube::core::{ApiResource, Object};
+use ocm_api::parts::{ContainerStatus, Deployment, Event, Pod};
 use ocm_core::join::lease::Running;
 use ocm_core::redact::{redact, whole_words};
 use ocm_core::workload::{Health, Lack, PodCause};
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
-use serde::{Deserialize, Serialize};
-
-/// A Deployment without its pod template: reading whole ones would bring the code for every kind of volume into every
-/// binary.
-pub type Deployment = Object<DeploymentSpec, DeploymentStatus>;
-
-/// What of a Deployment's spec tells how it is.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DeploymentSpec {
-    /// How many pods are wanted; one where it says nothing.
-    pub replicas: Option<i32>,
-    /// Which pods are its own.
-    #[serde(default)]
-    pub selector: LabelSelector,
-    /// The pods that it makes.
-    #[serde(default)]
-    pub template: PodTemplate,
-}
-
-/// What of a pod template tells what runs.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct PodTemplate {
-    /// What its pods are.
-    #[serde(default)]
-    pub spec: PodTemplateSpec,
-}
-
-/// What of a pod tells what runs.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct PodTemplateSpec {
-    /// Its containers.
-    #[serde(default)]
-    pub containers: Vec<Container>,
-}
-
-/// What of a container tells what runs.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Container {
-    /// Its image.
-    #[serde(default)]
-    pub image: Option<String>,
-}
-
-/// A pod with nothing of its spec but the node.
-pub type Pod = Object<PodSpec, PodStatus>;
-
-/// What of a pod's spec tells where it runs.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PodSpec {
-    /// The node that the scheduler has chosen.
-    pub node_name: Option<String>,
-}
 
 /// The Deployments of a namespace.
 pub fn deployments(cluster: &Cluster, namespace: &str) -> Api<Deployment> {
-    Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<apps::Deployment>(&()))
+    Api::namespaced(cluster.client.clone(), namespace)
 }
 
 /// The pods of a namespace.
 pub fn pods(cluster: &Cluster, namespace: &str) -> Api<Pod> {
-    Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<core::Pod>(&()))
+    Api::namespaced(cluster.client.clone(), namespace)
 }
 
 /// The pods of a namespace, and since when they run, if their containers were started anew.

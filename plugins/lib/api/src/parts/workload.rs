@@ -50,6 +50,8 @@ part! {
         "replicas" => replicas: Option<i32>,
         /// How many of them are of the present template.
         "updatedReplicas" => updated_replicas: Option<i32>,
+        /// How many of them take connections.
+        "readyReplicas" => ready_replicas: Option<i32>,
         /// How many of them are available.
         "availableReplicas" => available_replicas: Option<i32>,
         /// What holds it up.
@@ -214,8 +216,8 @@ mod tests {
         let (status, of_whole) = (part.status.unwrap(), whole.status.unwrap());
         assert_eq!(status.observed_generation, of_whole.observed_generation);
         assert_eq!(
-            (status.replicas, status.updated_replicas, status.available_replicas),
-            (of_whole.replicas, of_whole.updated_replicas, of_whole.available_replicas)
+            (status.replicas, status.updated_replicas, status.ready_replicas, status.available_replicas),
+            (of_whole.replicas, of_whole.updated_replicas, of_whole.ready_replicas, of_whole.available_replicas)
         );
         let of_whole = of_whole.conditions.unwrap().into_iter().map(|one| DeploymentCondition {
             type_: one.type_,

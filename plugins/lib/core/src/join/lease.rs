@@ -5,10 +5,12 @@
 //! themselves when what they register with has changed.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::Manifest;
 use ocm_api::names::{agent, operators};
 use ocm_api::operator::KlusterletMode;
+use ocm_api::parts::Lease;
+use serde_json::Value;
 
 /// How long a leader lease stands that was not renewed, where it does not say. Upstream: library-go's
 /// `LeaderElectionDefaulting`.
@@ -120,9 +122,9 @@ fn holder(lease: &Lease) -> Option<&str> {
 
 /// A lease by its name alone, as whoever deletes it names it.
 pub fn manifest(namespace: &str, name: &str) -> Manifest {
-    let mut lease = Lease::default();
-    (lease.metadata.namespace, lease.metadata.name) = (Some(namespace.to_owned()), Some(name.to_owned()));
-    Manifest::of(&lease)
+    let metadata =
+        ObjectMeta { namespace: Some(namespace.to_owned()), name: Some(name.to_owned()), ..ObjectMeta::default() };
+    Manifest::with::<Lease>(&metadata, Value::Null)
 }
 
 /// The holder's pod, if the process that holds the lease has ended: the pod does not exist, or all of its containers were
@@ -164,8 +166,8 @@ fn cut(name: &str, length: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::coordination::v1::LeaseSpec;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+    use ocm_api::parts::LeaseSpec;
 
     use super::*;
 

@@ -246,10 +246,10 @@ fn klusterlet_lacks(managed: &ManagedFacts) -> Option<String> {
 mod tests {
     use jiff::ToSpan as _;
     use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-    use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
     use ocm_api::Klusterlet;
     use ocm_api::names::annotations;
+    use ocm_api::parts::{Lease, LeaseSpec};
     use serde_json::json;
 
     use super::*;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::PodStatus;
 use kube::api::ListParams;
 use ocm_api::conditions::managed_cluster_add_on::AVAILABLE;
+use ocm_api::parts::PodStatus;
 use ocm_api::{ManagedCluster, ManagedClusterAddOn};
 use ocm_core::addon::placements;
 use ocm_core::cluster_proxy::{ADDON, Facts, Probe, SERVERS, Servers, obstacle};

@@ -7,8 +7,8 @@
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
+use ocm_api::parts::EndpointSlice;
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy, certificate};
 use ocm_kube::Cluster;

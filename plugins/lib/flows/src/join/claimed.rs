@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use ocm_api::HubPolicy;
 use ocm_core::hub_policy::{Asking, Configuration, Objection, another_key};
 use ocm_core::managed;
@@ -28,7 +28,8 @@ pub(super) async fn check(
 ) -> Result<(), Failure> {
     let (Some(admin), Some(_)) = (hub.admin(), &moving.agent) else { return Ok(()) };
     let policies: Api<HubPolicy> = Api::all(admin.client.clone());
-    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(admin.client.clone());
+    let kind = ApiResource::erase::<ValidatingWebhookConfiguration>(&());
+    let configurations: Api<DynamicObject> = Api::all_with(admin.client.clone(), &kind);
     let (found, configuration, cluster) = futures::join!(
         registry::all(admin, &policies, ListParams::default(), "list policies of the hub"),
         configurations.get_opt(WEBHOOK),

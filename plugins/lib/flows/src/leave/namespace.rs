@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
 use kube::Api;
+use ocm_api::parts::{Namespace, NamespaceCondition};
 use ocm_core::{Failure, Narrator};
 use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};

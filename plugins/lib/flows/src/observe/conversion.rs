@@ -1,22 +1,9 @@
 //! By whom the versions of a kind are converted.
 
 use k8s_openapi::ByteString;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceConversion, CustomResourceDefinition, ServiceReference,
-};
 use kube::Api;
-use kube::core::{ApiResource, NotUsed, Object};
+use ocm_api::parts::{CustomResourceDefinition, ServiceReference};
 use ocm_kube::Cluster;
-use serde::{Deserialize, Serialize};
-
-/// A CustomResourceDefinition with nothing but its conversion: a whole one would bring the code for every field of
-/// schemas into the binary.
-type Definition = Object<DefinitionSpec, NotUsed>;
-
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct DefinitionSpec {
-    conversion: Option<CustomResourceConversion>,
-}
 
 /// A webhook that converts.
 pub struct Webhook {
@@ -32,10 +19,9 @@ pub struct Webhook {
 /// # Errors
 /// The failure of the request.
 pub async fn webhook(cluster: &Cluster, definition: &str) -> kube::Result<Option<Webhook>> {
-    let kind = ApiResource::erase::<CustomResourceDefinition>(&());
-    let api: Api<Definition> = Api::all_with(cluster.client.clone(), &kind);
+    let api: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
     let found = api.get_opt(definition).await?;
-    let webhook = |found: Definition| {
+    let webhook = |found: CustomResourceDefinition| {
         let client = found.spec.conversion?.webhook?.client_config?;
         Some(Webhook { service: client.service, ca_bundle: client.ca_bundle.unwrap_or_default() })
     };

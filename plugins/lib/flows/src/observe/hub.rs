@@ -1,14 +1,12 @@
 //! What a hub shows: its operator, its ClusterManager, its Deployments, its webhooks.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
-};
-use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, WatchParams};
 use ocm_api::ClusterManager;
 use ocm_api::names::{labels, namespaces, operators, webhooks};
+use ocm_api::parts::EndpointSlice;
+use ocm_api::parts::Lease;
+use ocm_api::parts::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClient};
 use ocm_core::install::feature_gates::is_defaulted;
 use ocm_core::install::health::{Answer, HubFacts, Probe, WebhookFacts};
 use ocm_core::install::mode::{is_hosted, namespace_of};
@@ -103,12 +101,12 @@ async fn webhook_facts(cluster: &Cluster, is_hosted: bool) -> Result<Vec<Webhook
     let (mutating, validating, slices) = futures::join!(
         futures::future::try_join_all(webhooks::MUTATING.iter().map(async |(name, service)| {
             let found = mutating.get_opt(name).await.map_err(|error| cannot(name, error))?;
-            let hooks = found.map(|found| found.webhooks.unwrap_or_default());
+            let hooks = found.map(|found| found.webhooks);
             Ok((*name, *service, hooks.map(|hooks| hooks_trust(hooks.iter().map(|hook| &hook.client_config)))))
         })),
         futures::future::try_join_all(webhooks::VALIDATING.iter().map(async |(name, service)| {
             let found = validating.get_opt(name).await.map_err(|error| cannot(name, error))?;
-            let hooks = found.map(|found| found.webhooks.unwrap_or_default());
+            let hooks = found.map(|found| found.webhooks);
             Ok((*name, *service, hooks.map(|hooks| hooks_trust(hooks.iter().map(|hook| &hook.client_config)))))
         })),
         async { if is_hosted { Ok(Vec::new()) } else { slices.list(&all).await.map(|list| list.items) } },
@@ -132,7 +130,7 @@ async fn webhook_facts(cluster: &Cluster, is_hosted: bool) -> Result<Vec<Webhook
 }
 
 /// Whether every webhook of a configuration knows the CA of its server.
-fn hooks_trust<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) -> bool {
+fn hooks_trust<'a>(mut clients: impl Iterator<Item = &'a WebhookClient>) -> bool {
     clients.all(|client| client.ca_bundle.as_ref().is_some_and(|bundle| !bundle.0.is_empty()))
 }
 

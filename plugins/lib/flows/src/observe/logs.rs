@@ -10,10 +10,11 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::{AsyncReadExt, StreamExt as _};
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod as WholePod};
+use k8s_openapi::api::core::v1 as core;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
 use ocm_api::names::namespaces;
+use ocm_api::parts::{ContainerStatus, Pod};
 use ocm_checks::facts::own_manager;
 use ocm_checks::snapshot::{Observed, PolicyRule, Side, Snapshot, Trouble, Workload};
 use ocm_core::install::mode::namespace_of;
@@ -23,7 +24,7 @@ use ocm_kube::Cluster;
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
-use crate::workload::{self, Pod, is_excuse};
+use crate::workload::{self, is_excuse};
 
 /// How many lines of a log are read.
 const LINES: i64 = 500;
@@ -293,7 +294,7 @@ async fn read(
         ..LogParams::default()
     };
     let what = format!("read the log of container {container} of pod {namespace}/{pod}");
-    let api: Api<WholePod> = Api::namespaced(cluster.client.clone(), namespace);
+    let api: Api<core::Pod> = Api::namespaced(cluster.client.clone(), namespace);
     let log = api.log_stream(pod, &parameters).await.map_err(|error| cluster.explain(&what, error))?;
     let mut bytes = Vec::new();
     // Whatever answers in a node's place need not keep to the limit.

@@ -1,6 +1,5 @@
 //! What a managed cluster shows: its operator, its Klusterlet, its agents' Deployments, their Secrets and leader leases.
 
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
@@ -8,6 +7,7 @@ use kube::api::{ListParams, LogParams, WatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_api::operator::KlusterletMode;
+use ocm_api::parts::Lease;
 use ocm_core::certificate::{self, Certificate};
 use ocm_core::join::agent::LoggedRequest;
 use ocm_core::join::fallback::{Known, Listing};

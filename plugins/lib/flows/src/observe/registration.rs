@@ -1,11 +1,11 @@
 //! What a hub shows of one cluster: the managed cluster, the requests in its name, the lease that its agent renews.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{ListParams, WatchParams};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as names, labels};
+use ocm_api::parts::Lease;
 use ocm_core::csr::Request;
 use ocm_core::managed::RegistrationFacts;
 use ocm_core::{Failure, Reason, Remedy};

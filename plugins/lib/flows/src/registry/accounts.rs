@@ -1,8 +1,8 @@
 //! Who may register clusters at a hub.
 
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Api;
 use kube::api::ListParams;
+use ocm_api::parts::ClusterRoleBinding;
 use ocm_core::csr::Request;
 use ocm_core::{Failure, bootstrap};
 use ocm_kube::Cluster;

@@ -2,15 +2,12 @@
 //! policy engine's webhook. A bounded number of requests, however many clusters there are.
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
-};
-use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::cert_manager::INJECT_CA_FROM;
 use ocm_api::names::{namespaces, operators, secrets, webhooks};
 use ocm_api::operator::{EndpointProtocol, EndpointType};
+use ocm_api::parts::{MutatingWebhookConfiguration, Service, ValidatingWebhookConfiguration, WebhookClient};
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_checks::snapshot::{PolicyRule, Side};
 use ocm_checks::tls::{
@@ -380,7 +377,7 @@ async fn webhook_bundles(cluster: &Cluster) -> Inventory {
         let failure = cluster.explain(format_args!("read {what}"), error);
         Unreadable { what, failure, rule: Some(PolicyRule::new("get", group, plural, None)) }
     };
-    let bundles = |clients: Vec<&WebhookClientConfig>| -> Vec<ByteString> {
+    let bundles = |clients: Vec<&WebhookClient>| -> Vec<ByteString> {
         clients.iter().map(|client| client.ca_bundle.clone().unwrap_or_default()).collect()
     };
     let (mutating, validating, definitions) = futures::join!(
@@ -389,7 +386,7 @@ async fn webhook_bundles(cluster: &Cluster) -> Inventory {
             let found = mutating.get_opt(name).await;
             let found =
                 found.map_err(|error| unreadable(kind, ADMISSION, "mutatingwebhookconfigurations", name, error));
-            let hooks = found.map(|found| found.map(|found| found.webhooks.unwrap_or_default()));
+            let hooks = found.map(|found| found.map(|found| found.webhooks));
             (
                 kind,
                 *name,
@@ -401,7 +398,7 @@ async fn webhook_bundles(cluster: &Cluster) -> Inventory {
             let found = validating.get_opt(name).await;
             let found =
                 found.map_err(|error| unreadable(kind, ADMISSION, "validatingwebhookconfigurations", name, error));
-            let hooks = found.map(|found| found.map(|found| found.webhooks.unwrap_or_default()));
+            let hooks = found.map(|found| found.map(|found| found.webhooks));
             (
                 kind,
                 *name,
@@ -461,17 +458,17 @@ async fn policy_webhook(cluster: &Cluster) -> Inventory {
         mutating.get_opt(name),
         validating.get_opt(name),
     );
-    let bundle = |client: WebhookClientConfig| client.ca_bundle.unwrap_or_default();
+    let bundle = |client: WebhookClient| client.ca_bundle.unwrap_or_default();
     let mutating = mutating.map(|found| {
         let hooks = |found: MutatingWebhookConfiguration| {
-            let hooks = found.webhooks.unwrap_or_default().into_iter().map(|hook| bundle(hook.client_config));
+            let hooks = found.webhooks.into_iter().map(|hook| bundle(hook.client_config));
             (found.metadata.annotations.unwrap_or_default(), hooks.collect::<Vec<_>>())
         };
         found.map(hooks)
     });
     let validating = validating.map(|found| {
         let hooks = |found: ValidatingWebhookConfiguration| {
-            let hooks = found.webhooks.unwrap_or_default().into_iter().map(|hook| bundle(hook.client_config));
+            let hooks = found.webhooks.into_iter().map(|hook| bundle(hook.client_config));
             (found.metadata.annotations.unwrap_or_default(), hooks.collect::<Vec<_>>())
         };
         found.map(hooks)

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use ocm_api::names::{namespaces, operators};
+use ocm_api::parts::Deployment;
 use ocm_api::{ClusterManager, ManagedClusterAddOn, Manifest};
 use ocm_core::Failure;
 use ocm_core::install::Live;
@@ -16,7 +17,7 @@ use serde_json::Value;
 
 use crate::registry;
 use crate::served::or_nothing;
-use crate::workload::{self, Deployment};
+use crate::workload;
 
 /// A definition by its name alone.
 pub(crate) fn definition(name: &str) -> Manifest {

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, WatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::names::{hub as names, namespaces, operators};
+use ocm_api::parts::Lease;
 use ocm_core::agent_lease::{is_recent, last_renewal, renewed};
 use ocm_core::images::Source;
 use ocm_core::leave::klusterlet::{Known, choose};

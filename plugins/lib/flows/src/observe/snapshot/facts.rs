@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use ocm_api::Condition;
+use ocm_api::parts::Lease;
 use ocm_checks::snapshot::{LeaseFacts, Version};
 use ocm_core::agent_lease::written;
 use ocm_core::redact::{LONGEST, redact, redact_start};

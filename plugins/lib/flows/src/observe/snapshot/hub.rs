@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceStatus};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, ObjectMeta, PartialObjectMeta};
 use kube::core::{ApiResource, Object};
 use kube::{Api, Resource as _};
@@ -16,6 +14,9 @@ use ocm_api::names::{
     annotations, hub as hub_names, labels, namespaces, operators, secrets, webhooks as webhook_names,
 };
 use ocm_api::operator::RegistrationAuthType;
+use ocm_api::parts::EndpointSlice;
+use ocm_api::parts::Lease;
+use ocm_api::parts::{Namespace, Service};
 use ocm_api::work::ManifestWorkStatus;
 use ocm_api::{ClusterManager, HubPolicy, ManagedCluster, ManagedClusterAddOn, ManifestWork, Registration, conditions};
 use ocm_checks::facts::own_manager;
@@ -243,15 +244,6 @@ async fn conversions(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
     found.map(|found| found.into_iter().flatten().filter_map(facts).collect()).into()
 }
 
-/// A Service with nothing but how it is exposed.
-type Exposed = Object<ExposedSpec, ServiceStatus>;
-
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct ExposedSpec {
-    #[serde(rename = "type", default)]
-    type_: String,
-}
-
 /// The Deployments of the hub's own namespace and of others, and which of the others could not be read: they matter to other hubs
 /// alone.
 async fn deployments_of(
@@ -283,7 +275,7 @@ async fn grpc_service(hub: &Cluster, managers: &[ClusterManager]) -> Observed<Op
     let own = own_manager(managers).filter(has_grpc);
     let Some(manager) = own.or_else(|| managers.iter().find(has_grpc)) else { return Observed::NotAsked };
     let namespace = namespace_of(manager);
-    let api: Api<Exposed> = Api::namespaced_with(hub.client.clone(), namespace, &ApiResource::erase::<Service>(&()));
+    let api: Api<Service> = Api::namespaced(hub.client.clone(), namespace);
     let name = format!("{}-grpc-server", manager.metadata.name.as_deref().unwrap_or_default());
     let found = match api.get_opt(&name).await {
         Ok(found) => found,
@@ -298,7 +290,7 @@ async fn grpc_service(hub: &Cluster, managers: &[ClusterManager]) -> Observed<Op
         ServiceFacts {
             namespace: namespace.to_owned(),
             name,
-            type_: service.spec.type_,
+            type_: service.spec.and_then(|spec| spec.type_).unwrap_or_default(),
             addresses: ingress.flat_map(|one| [one.hostname, one.ip]).flatten().collect(),
         }
     }))

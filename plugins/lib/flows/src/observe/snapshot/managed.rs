@@ -1,10 +1,7 @@
 //! What a managed cluster shows, for checks.
 
 use futures::StreamExt as _;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::api::networking::v1::NetworkPolicy;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Api;
@@ -13,6 +10,9 @@ use kube::core::{ApiResource, Object};
 use ocm_api::Klusterlet;
 use ocm_api::names::{annotations, namespaces, operators, secrets};
 use ocm_api::operator::{KlusterletSpec, KlusterletStatus};
+use ocm_api::parts::ClusterRoleBinding;
+use ocm_api::parts::Lease;
+use ocm_api::parts::NetworkPolicy;
 use ocm_checks::facts::registers_as;
 use ocm_checks::snapshot::{
     AdminFacts, AgentSide, AppliedWorkFacts, LeaseFacts, ManagedSide, NamespaceFacts, NetworkPolicyFacts, Observed,

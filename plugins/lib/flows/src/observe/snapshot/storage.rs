@@ -1,9 +1,9 @@
 //! What the API servers of a cluster tell of their storage.
 
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 use kube::api::ListParams;
+use ocm_api::parts::Lease;
 use ocm_checks::snapshot::{Observed, StorageFacts};
 use ocm_kube::{Cluster, access};
 

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration, WebhookClientConfig,
-};
-use k8s_openapi::api::core::v1::{Secret, Service};
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::names::{namespaces, secrets, webhooks};
+use ocm_api::parts::{
+    Endpoint, EndpointSlice, MutatingWebhookConfiguration, Rule, Service, ValidatingWebhookConfiguration, Webhook,
+    WebhookClient,
+};
 use ocm_checks::snapshot::{AdmissionFacts, Observed, ServingFacts, Trouble, WebhookFacts};
 use ocm_core::name::is_dns_label;
 use ocm_core::redact::redact;
@@ -50,7 +50,7 @@ const STORED: [(&str, &str, bool, &[&str]); 4] = [
 
 /// An entry of a webhook configuration.
 struct Hook {
-    client: WebhookClientConfig,
+    client: WebhookClient,
     /// What happens to requests when it fails.
     failure: Option<String>,
     /// What of a registration it is asked about, whatever is in it.
@@ -58,21 +58,19 @@ struct Hook {
 }
 
 impl Hook {
-    fn of(
-        client: WebhookClientConfig,
-        failure: Option<String>,
-        rules: Option<Vec<RuleWithOperations>>,
-        has_conditions: bool,
-        objects: Option<&LabelSelector>,
-        namespaces: Option<&LabelSelector>,
-    ) -> Self {
-        let is_engines = client.service.as_ref().is_some_and(|service| service.namespace == policy_engine::NAMESPACE);
+    fn of(hook: Webhook) -> Self {
+        let service = hook.client_config.service.as_ref();
+        let is_engines = service.is_some_and(|service| service.namespace == policy_engine::NAMESPACE);
+        let has_conditions = hook.match_conditions.is_some_and(|all| !all.is_empty());
         // Whether those are met is known where somebody registers. Those of our own leave out what is no registration.
-        let about = match (has_conditions && !is_engines) || objects.is_some_and(selects) {
+        let about = match (has_conditions && !is_engines) || hook.object_selector.as_ref().is_some_and(selects) {
             true => Vec::new(),
-            false => asked_about(rules.as_deref().unwrap_or_default(), namespaces.is_some_and(selects)),
+            false => {
+                let selects_namespaces = hook.namespace_selector.as_ref().is_some_and(selects);
+                asked_about(hook.rules.as_deref().unwrap_or_default(), selects_namespaces)
+            }
         };
-        Self { client, failure, about }
+        Self { client: hook.client_config, failure: hook.failure_policy, about }
     }
 }
 
@@ -83,23 +81,22 @@ fn selects(selector: &LabelSelector) -> bool {
 }
 
 /// The resources of a registration that rules are about. `selects_namespaces`: whether some namespaces are left out.
-fn asked_about(rules: &[RuleWithOperations], selects_namespaces: bool) -> Vec<&'static str> {
+fn asked_about(rules: &[Rule], selects_namespaces: bool) -> Vec<&'static str> {
     let has = |list: &Option<Vec<String>>, wanted: &[&str]| {
         list.iter().flatten().any(|one| one == "*" || wanted.contains(&one.as_str()))
     };
-    let is_about =
-        |rule: &RuleWithOperations, group: &str, resource: &str, is_namespaced: bool, operations: &[&str]| {
-            let reaches = match rule.scope.as_deref() {
-                Some("Cluster") => !is_namespaced,
-                Some("Namespaced") => is_namespaced,
-                _ => true,
-            };
-            reaches
-                && has(&rule.api_groups, &[group])
-                && has(&rule.api_versions, &["v1"])
-                && has(&rule.resources, &["*/*", resource])
-                && has(&rule.operations, operations)
+    let is_about = |rule: &Rule, group: &str, resource: &str, is_namespaced: bool, operations: &[&str]| {
+        let reaches = match rule.scope.as_deref() {
+            Some("Cluster") => !is_namespaced,
+            Some("Namespaced") => is_namespaced,
+            _ => true,
         };
+        reaches
+            && has(&rule.api_groups, &[group])
+            && has(&rule.api_versions, &["v1"])
+            && has(&rule.resources, &["*/*", resource])
+            && has(&rule.operations, operations)
+    };
     let stored = STORED.iter().filter(|(group, resource, is_namespaced, operations)| {
         !(*is_namespaced && selects_namespaces)
             && rules.iter().any(|rule| is_about(rule, group, resource, *is_namespaced, operations))
@@ -119,24 +116,12 @@ pub(super) async fn observe(
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
     let all = ListParams::default();
-    let name = |name: Option<String>| name.unwrap_or_default();
+    let configuration = |name: Option<String>, hooks: Vec<Webhook>| {
+        Some((name.unwrap_or_default(), hooks.into_iter().map(Hook::of).collect::<Vec<_>>()))
+    };
     let (mutating, validating, slices) = futures::join!(
-        list(hub, MUTATING, None, &mutating, all.clone(), |found| {
-            let hooks = found.webhooks.unwrap_or_default().into_iter().map(|hook| {
-                let has_conditions = hook.match_conditions.is_some_and(|all| !all.is_empty());
-                let (objects, namespaces) = (hook.object_selector.as_ref(), hook.namespace_selector.as_ref());
-                Hook::of(hook.client_config, hook.failure_policy, hook.rules, has_conditions, objects, namespaces)
-            });
-            Some((name(found.metadata.name), hooks.collect::<Vec<_>>()))
-        }),
-        list(hub, VALIDATING, None, &validating, all, |found| {
-            let hooks = found.webhooks.unwrap_or_default().into_iter().map(|hook| {
-                let has_conditions = hook.match_conditions.is_some_and(|all| !all.is_empty());
-                let (objects, namespaces) = (hook.object_selector.as_ref(), hook.namespace_selector.as_ref());
-                Hook::of(hook.client_config, hook.failure_policy, hook.rules, has_conditions, objects, namespaces)
-            });
-            Some((name(found.metadata.name), hooks.collect::<Vec<_>>()))
-        }),
+        list(hub, MUTATING, None, &mutating, all.clone(), |found| configuration(found.metadata.name, found.webhooks)),
+        list(hub, VALIDATING, None, &validating, all, |found| configuration(found.metadata.name, found.webhooks)),
         async {
             match has_own {
                 true => slices_of(hub, namespaces::HUB).await.map(Some),
@@ -214,7 +199,7 @@ async fn slices_of(hub: &Cluster, namespace: &str) -> Result<Vec<EndpointSlice>,
 fn own(wanted: &[(&str, &str)], found: &[Configuration], slices: &[EndpointSlice]) -> Vec<WebhookFacts> {
     let facts = |(name, service): &(&str, &str)| {
         let hooks = found.iter().find(|(known, _)| known == name).map(|(_, hooks)| hooks);
-        let clients: Vec<&WebhookClientConfig> = hooks.into_iter().flatten().map(|hook| &hook.client).collect();
+        let clients: Vec<&WebhookClient> = hooks.into_iter().flatten().map(|hook| &hook.client).collect();
         WebhookFacts {
             name: (*name).to_owned(),
             service: format!("{}/{service}", namespaces::HUB),
@@ -240,7 +225,7 @@ pub(super) fn answers(slices: &[EndpointSlice], service: &str) -> bool {
 }
 
 /// Who is asked in place of a Service of the hub; none: that Service.
-fn elsewhere(client: &WebhookClientConfig, service: &str) -> Option<String> {
+fn elsewhere(client: &WebhookClient, service: &str) -> Option<String> {
     match (&client.service, &client.url) {
         (Some(own), _) if own.name == service && own.namespace == namespaces::HUB => None,
         (Some(other), _) => Some(format!("Service {}/{}", other.namespace, other.name)),
@@ -250,8 +235,8 @@ fn elsewhere(client: &WebhookClientConfig, service: &str) -> Option<String> {
 }
 
 /// The authorities that every webhook of a configuration has; none where one lacks them.
-fn authorities(hooks: &[&WebhookClientConfig]) -> Vec<ByteString> {
-    let of = |hook: &WebhookClientConfig| {
+fn authorities(hooks: &[&WebhookClient]) -> Vec<ByteString> {
+    let of = |hook: &WebhookClient| {
         let bundle = hook.ca_bundle.as_ref()?;
         certificate::from_pem(&bundle.0).ok()
     };
@@ -345,14 +330,10 @@ mod tests {
         let service = entry.as_object_mut().unwrap().remove("service").unwrap_or(json!("kyverno/kyverno-svc"));
         let (namespace, service) = service.as_str().unwrap().split_once('/').unwrap();
         entry["clientConfig"] = json!({"service": {"namespace": namespace, "name": service}});
-        let all = json!({"name": "a.b.c", "sideEffects": "None", "admissionReviewVersions": ["v1"]});
-        all.as_object().unwrap().iter().for_each(|(key, value)| entry[key] = value.clone());
-        let hook: k8s_openapi::api::admissionregistration::v1::ValidatingWebhook =
-            serde_json::from_value(entry).unwrap();
-        let has_conditions = hook.match_conditions.is_some_and(|all| !all.is_empty());
-        let (objects, namespaces) = (hook.object_selector.as_ref(), hook.namespace_selector.as_ref());
-        let hook = Hook::of(hook.client_config, hook.failure_policy, hook.rules, has_conditions, objects, namespaces);
-        in_the_way([(name.to_owned(), vec![hook])].iter())
+        let configuration: ValidatingWebhookConfiguration =
+            serde_json::from_value(json!({"webhooks": [entry]})).unwrap();
+        let hooks = configuration.webhooks.into_iter().map(Hook::of).collect();
+        in_the_way([(name.to_owned(), hooks)].iter())
     }
 
     fn rules(group: &str, resource: &str, operation: &str) -> Value {

@@ -3,11 +3,10 @@
 use std::cell::RefCell;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::apps::v1 as apps;
 use kube::Api;
 use kube::api::ListParams;
-use kube::core::ApiResource;
 use ocm_api::names::namespaces;
+use ocm_api::parts::Deployment;
 use ocm_checks::snapshot::{Observed, Trouble, Workload};
 use ocm_core::Failure;
 use ocm_core::join::lease::Running;
@@ -17,7 +16,7 @@ use ocm_kube::Cluster;
 
 use super::kinds::{DEPLOYMENTS, PODS};
 use super::listing::{AT_ONCE, list, trouble};
-use crate::workload::{self, Deployment};
+use crate::workload;
 
 /// The pods of a namespace, and since when they run.
 pub(super) async fn pods(cluster: &Cluster, namespace: &str) -> Result<Vec<Running>, Trouble> {
@@ -56,8 +55,7 @@ pub(super) async fn operator(cluster: &Cluster, name: &str) -> Observed<Workload
 /// The Deployment of an operator that was installed into another namespace, as by a catalog: one that runs the operator's
 /// image, or the only one of the name. Where not all namespaces could be read it may be anywhere.
 async fn elsewhere(cluster: &Cluster, name: &str) -> Result<Option<Deployment>, Trouble> {
-    let kind = ApiResource::erase::<apps::Deployment>(&());
-    let api: Api<Deployment> = Api::all_with(cluster.client.clone(), &kind);
+    let api: Api<Deployment> = Api::all(cluster.client.clone());
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     let found = RefCell::new(Vec::new());
     let listed = list(cluster, DEPLOYMENTS, None, &api, params, |deployment: Deployment| {
