@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditions, TypeMeta};
+use kube::core::Request as ApiRequest;
 use kube::runtime::watcher;
+use kube::{Api, Resource as _};
 use ocm_api::Manifest;
 use ocm_api::names::{bootstrap, identity, namespaces};
+use ocm_api::parts::TokenRequest;
 use ocm_core::join_command::JoinCommand;
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::pin::Pin;
@@ -23,6 +24,7 @@ use ocm_kube::access::{Right, require};
 use ocm_kube::apply::{self, FIELD_MANAGER};
 use ocm_net::Endpoint;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use serde_json::json;
 
 use crate::hub::{self, AddressOptions, FoundAddress};
 use crate::observe::tls;
@@ -184,19 +186,24 @@ async fn grant(hub: &Cluster, object: &Manifest) -> Result<bool, Failure> {
 /// [`Reason::NotFound`] when the hub has no such ServiceAccount; or the request's failure.
 pub async fn service_account_token(hub: &Cluster, ttl: Duration) -> Result<(String, Timestamp), Failure> {
     let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
-    let request = TokenRequest {
-        // No audience: the API server's own.
-        spec: TokenRequestSpec { expiration_seconds: Some(seconds), ..TokenRequestSpec::default() },
-        ..TokenRequest::default()
-    };
-    let accounts = service_accounts(hub);
-    let answer = accounts.create_token_request(bootstrap::SERVICE_ACCOUNT, &PostParams::default(), &request).await;
-    let answer = answer.map_err(|error| {
+    let answer = request_token(hub, seconds).await.map_err(|error| {
         let failure = hub.explain("make a token", error);
         if failure.reason == Reason::NotFound { no_account(hub) } else { failure }
     })?;
-    let status = answer.status.ok_or_else(|| Failure::other("the hub answered without a token"))?;
-    Ok((status.token, status.expiration_timestamp.0))
+    let status = answer.status.and_then(|status| Some((status.token, status.expiration_timestamp?.0)));
+    status.ok_or_else(|| Failure::other("the hub answered without a token"))
+}
+
+async fn request_token(hub: &Cluster, seconds: i64) -> kube::Result<TokenRequest> {
+    // No audience: the API server's own.
+    let body = json!({
+        "apiVersion": TokenRequest::api_version(&()), "kind": TokenRequest::kind(&()), "metadata": {},
+        "spec": {"audiences": [], "expirationSeconds": seconds},
+    });
+    let (account, params) = (bootstrap::SERVICE_ACCOUNT, PostParams::default());
+    let request = ApiRequest::new(service_accounts(hub).resource_url());
+    let request = request.create_subresource("token", account, &params, body.to_string().into_bytes());
+    hub.client.request(request.map_err(kube::Error::BuildRequest)?).await
 }
 
 fn no_account(hub: &Cluster) -> Failure {

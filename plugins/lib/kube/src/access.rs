@@ -112,6 +112,12 @@ pub async fn who(client: &Client) -> kube::Result<SelfSubjectReview> {
 /// # Errors
 /// The failure of the request.
 pub async fn may(client: &Client, right: &Right) -> kube::Result<bool> {
+    let review: SelfSubjectAccessReview = review(client, json!({"spec": spec(right)})).await?;
+    Ok(review.status.is_some_and(|status| status.allowed))
+}
+
+/// What a review is about that asks for a right.
+fn spec(right: &Right) -> Value {
     let Right { verb, group, resource, namespace, name } = right;
     let (resource, subresource) = match resource.split_once('/') {
         Some((resource, subresource)) => (resource, Some(subresource)),
@@ -124,8 +130,7 @@ pub async fn may(client: &Client, right: &Right) -> kube::Result<bool> {
             attributes[member] = value.into();
         }
     }
-    let review: SelfSubjectAccessReview = review(client, json!({"spec": {"resourceAttributes": attributes}})).await?;
-    Ok(review.status.is_some_and(|status| status.allowed))
+    json!({"resourceAttributes": attributes})
 }
 
 /// The answer to a review with these members.
@@ -186,4 +191,31 @@ pub fn lacking(cluster: &Cluster, purpose: &str, missing: &[Right]) -> Failure {
         .iter()
         .fold(Failure::new(Reason::Forbidden, sentence), |failure, right| failure.because(format!("may not {right}")));
     failure.hint("docs/reference/rbac.md lists a ClusterRole per command; ask an administrator to bind it")
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReviewSpec};
+
+    use super::*;
+
+    #[test]
+    fn a_right_is_asked_for_as_the_api_has_it() {
+        let text = |text: &str| Some(text.to_owned());
+        let logs = Right::new("get", "", "pods/log").within("n").on("p");
+        let about_logs = ResourceAttributes {
+            subresource: text("log"),
+            namespace: text("n"),
+            name: text("p"),
+            resource: text("pods"),
+            ..ResourceAttributes::default()
+        };
+        let roles = Right::new("bind", "rbac.authorization.k8s.io", "clusterroles");
+        let about_roles = ResourceAttributes { resource: text("clusterroles"), ..ResourceAttributes::default() };
+        for (right, about) in [(logs, about_logs), (roles, about_roles)] {
+            let about = ResourceAttributes { verb: text(right.verb), group: text(&right.group), ..about };
+            let whole = SelfSubjectAccessReviewSpec { resource_attributes: Some(about), ..Default::default() };
+            assert_eq!(spec(&right), json!(whole), "{right}");
+        }
+    }
 }

@@ -1,4 +1,6 @@
-//! What a cluster says of the user: who it is, and what it may do.
+//! What a cluster says of the user, who it is and what it may do; and the tokens that it makes.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 part_object! {
     /// Whether the user may do something.
@@ -42,6 +44,25 @@ part! {
     }
 }
 
+part_object! {
+    /// A token of a service account.
+    pub struct TokenRequest {
+        /// The answer.
+        "status" => status: Option<TokenRequestStatus>,
+    }
+    group "authentication.k8s.io", version "v1", plural "tokenrequests", scope NamespaceResourceScope
+}
+
+part! {
+    /// A token that was made.
+    pub struct TokenRequestStatus {
+        /// The token.
+        "token" => token: String,
+        /// Until when it is valid; the API always says it.
+        "expirationTimestamp" => expiration_timestamp: Option<Time>,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::authentication::v1 as authentication;
@@ -68,6 +89,26 @@ mod tests {
         }
         for wrong in [json!({"spec": {}, "status": {"allowed": "true"}}), json!({"spec": {}, "status": true})] {
             refused::<SelfSubjectAccessReview, authorization::SelfSubjectAccessReview>(wrong);
+        }
+    }
+
+    #[test]
+    fn a_token_is_read_and_until_when_it_is_valid() {
+        let request = |status: serde_json::Value| {
+            json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {"name": "a", "namespace": "n"},
+                "spec": {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600, "boundObjectRef": null},
+                "status": status})
+        };
+        let object = request(json!({"token": "t", "expirationTimestamp": "2026-01-01T01:00:00Z"}));
+        let whole: authentication::TokenRequest = serde_json::from_value(object.clone()).unwrap();
+        let part: TokenRequest = serde_json::from_value(object).unwrap();
+        assert_eq!(part.metadata, whole.metadata);
+        let (part, whole) = (part.status.unwrap(), whole.status.unwrap());
+        assert_eq!((part.token, part.expiration_timestamp), (whole.token, Some(whole.expiration_timestamp)));
+        for wrong in
+            [json!({"token": 1, "expirationTimestamp": "2026-01-01T01:00:00Z"}), json!({"expirationTimestamp": "soon"})]
+        {
+            refused::<TokenRequest, authentication::TokenRequest>(request(wrong));
         }
     }
 
