@@ -66,6 +66,6 @@ mod tests {
         let status = json!({"containerStatuses": [{"name": "c", "restartCount": "many"}]});
         let error = serde_json::from_value::<Pod>(json!({"metadata": {"name": "p"}, "status": status})).unwrap_err();
         let error = error.to_string();
-        assert!(error.starts_with("status: containerStatuses: restartCount: invalid type: string"), "{error}");
+        assert!(error.starts_with("status.containerStatuses[0].restartCount: invalid type: string"), "{error}");
     }
 }
