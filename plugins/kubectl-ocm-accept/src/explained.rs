@@ -6,6 +6,7 @@ use ocm_cli::{Format, Table, Ui, clean, document};
 use ocm_core::accept::{Judged, Part};
 use ocm_core::csr::{Request, State};
 use ocm_core::explanation::Explanation;
+use ocm_core::order;
 use ocm_core::{DryRun, Failure, Hint, Remedy};
 use ocm_flows::accept::{Explained, Obstacle, Outcome};
 use serde_json::{Value, json};
@@ -130,7 +131,7 @@ fn past_policies(policies: &Explanation) -> impl Iterator<Item = String> {
 fn requests(explained: &Explained, wide: bool, now: Timestamp) -> String {
     let mut all: Vec<&(Request, Judged)> = explained.requests.iter().collect();
     // What something follows from is always among those that are shown.
-    all.sort_by_key(|(request, judged)| {
+    order::sort_by_key(&mut all, |(request, judged)| {
         let follows = matches!(judged.part, Part::Approve | Part::StandsOn);
         std::cmp::Reverse((follows, request.created))
     });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ocm_api::names::taints;
 use ocm_api::placement::Toleration;
 use ocm_cli::{ApplyArgs, OutputArgs, PlanView, RemovalArgs, Ui, options};
+use ocm_core::order;
 use ocm_core::placement::{
     PlacementOptions, Prioritizer, PrioritizerError, SelectorError, label_selector, of_taint, parse_toleration, plan,
     requirements,
@@ -115,7 +116,7 @@ fn space(named: Option<String>, hub: Option<&Cluster>) -> Result<String, Failure
 }
 
 fn sorted(mut names: Vec<String>) -> Vec<String> {
-    names.sort();
+    order::sort(&mut names);
     names
 }
 

@@ -7,6 +7,7 @@ use ocm_checks::finding::Finding;
 use ocm_checks::tls::{Expiry, Inventory, Report};
 use ocm_cli::findings::Contexts;
 use ocm_core::Exit;
+use ocm_core::order;
 
 use crate::args::FailOn;
 
@@ -42,7 +43,7 @@ impl<'a> Shown<'a> {
     /// Everything that is wrong: errors first, and then by id and context.
     pub(crate) fn findings(&self) -> Vec<(&'a Part, &'a Finding)> {
         let mut all: Vec<_> = of_each(self.parts, |part| &part.report.findings).collect();
-        all.sort_by_key(|(_, finding)| (Reverse(finding.severity), finding.id));
+        order::sort_by_key(&mut all, |(_, finding)| (Reverse(finding.severity), finding.id));
         all
     }
 
@@ -51,7 +52,7 @@ impl<'a> Shown<'a> {
     pub(crate) fn expiries(&self) -> Vec<(&'a Part, &'a Expiry)> {
         let mut all: Vec<_> = of_each(self.parts, |part| &part.report.expiries).collect();
         // Those of one part are in order.
-        all.sort_by_key(|(_, expiry)| expiry.not_after.0);
+        order::sort_by_key(&mut all, |(_, expiry)| expiry.not_after.0);
         let mut seen = BTreeSet::new();
         all.retain(|&(part, expiry)| {
             let Expiry { place, serial, subject, cluster, part: of, not_after, .. } = expiry;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use ocm_cli::Ui;
+use ocm_core::order;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::Manifest;
 use ocm_policy_engine::{Kind, PolicyError, annotate, componentize, digest, inspect};
@@ -225,7 +226,7 @@ fn rego(dir: &Path, work: &Path, processes: &Processes) -> Result<PathBuf, Failu
         // Tests of OPA are no part of the policy.
         .filter(|path| path.to_str().is_some_and(|path| path.ends_with(".rego") && !path.ends_with("_test.rego")))
         .collect();
-    sources.sort();
+    order::sort(&mut sources);
     let bundle = work.join("bundle.tar.gz");
     let mut opa = Command::new("opa");
     opa.args(["build", "--target", "wasm", "--entrypoint", ENTRYPOINT, "--output"]).arg(&bundle).args(&sources);

@@ -18,6 +18,7 @@ use ocm_core::join::fallback::FALLBACK_OF;
 use ocm_core::join::lease;
 use ocm_core::kubeconfig::{HUB_UID, HubAddress, Likeness};
 use ocm_core::managed;
+use ocm_core::order;
 use ocm_core::phase::{Phase, Standing, standing};
 use ocm_core::workload::Health;
 
@@ -124,8 +125,8 @@ impl<'a> Facts<'a> {
         }
         for (name, cluster) in &mut clusters {
             cluster.name = *name;
-            cluster.requests.sort_by_key(|request| std::cmp::Reverse(request.created));
-            cluster.addon_requests.sort_by_key(|request| std::cmp::Reverse(request.created));
+            order::sort_by_key(&mut cluster.requests, |request| std::cmp::Reverse(request.created));
+            order::sort_by_key(&mut cluster.addon_requests, |request| std::cmp::Reverse(request.created));
         }
         Self { snapshot, now, clusters, left_out }
     }

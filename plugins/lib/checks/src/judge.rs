@@ -12,6 +12,7 @@ use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::registry::{Check, Input, Rule, check, of_snapshots};
 use crate::snapshot::{AgentSide, Answer, Observed, Snapshot, Trouble};
 use crate::suppress::{Suppressed, Suppression};
+use ocm_core::order;
 use ocm_core::phase::Phase;
 
 /// What checks came to.
@@ -348,7 +349,7 @@ fn fold(facts: &Facts<'_>, all: Vec<Finding>) -> Vec<Finding> {
         .collect();
     // What may only need time comes after what does not end by itself.
     let rank = |finding: &Finding| (Reverse(finding.severity), finding.is_coming, finding.id);
-    findings.sort_by_key(rank);
+    order::sort_by_key(&mut findings, rank);
     findings
 }
 
@@ -367,6 +368,6 @@ pub fn explainers(id: Id) -> BTreeSet<Id> {
 /// counts only where they were found, too.
 fn direct(id: Id) -> Vec<Id> {
     let mut after = check(id).map(|check| check.after.to_vec()).unwrap_or_default();
-    after.sort_by_key(|id| (explainers(*id).len(), *id));
+    order::sort_by_key(&mut after, |id| (explainers(*id).len(), *id));
     after
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use ocm_core::certificate::Certificate;
+use ocm_core::order;
 
 use crate::facts::{self, Facts};
 use crate::snapshot::TokenFacts;
@@ -58,7 +59,7 @@ pub fn timeline(facts: &Facts<'_>) -> Vec<Moment> {
             add(time(expires), name, "the token that the agent registers with ends");
         }
     }
-    moments.sort();
+    order::sort(&mut moments);
     moments
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ocm_core::Failure;
+use ocm_core::order;
 use ocm_core::work::{Content, Document};
 
 use crate::files::documents;
@@ -70,7 +71,7 @@ fn files_of(directory: &Path, recursive: bool) -> Result<Vec<PathBuf>, Failure> 
 /// By name. Links to directories are not followed: they may lead in a circle.
 fn walk(directory: &Path, recursive: bool, found: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
-    entries.sort_by_key(fs::DirEntry::path);
+    order::sort_by_key(&mut entries, fs::DirEntry::path);
     for entry in entries {
         let path = entry.path();
         let has_ending = ENDINGS.iter().any(|ending| path.extension().is_some_and(|own| own == *ending));

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use console::{measure_text_width, truncate_str};
+use ocm_core::order;
 use ocm_core::{Event, duration};
 
 use crate::clean;
@@ -97,14 +98,14 @@ impl Rows {
     /// So many rows in their order, and the others.
     fn most_telling(&self, room: usize) -> (Vec<&Row>, Vec<&Row>) {
         let mut order: Vec<usize> = (0..self.0.len()).collect();
-        order.sort_by_key(|index| match self.0[*index].state {
+        order::sort_by_key(&mut order, |index| match self.0[*index].state {
             State::AtWork { .. } => 0,
             State::Ended { .. } => 1,
             State::Waiting => 2,
         });
         let mut others = order.split_off(room.min(order.len()));
-        order.sort_unstable();
-        others.sort_unstable();
+        order::sort(&mut order);
+        order::sort(&mut others);
         let rows = |indices: Vec<usize>| indices.into_iter().map(|index| &self.0[index]).collect();
         (rows(order), rows(others))
     }

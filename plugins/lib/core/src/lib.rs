@@ -44,6 +44,7 @@ pub mod leave;
 pub mod managed;
 mod nearest;
 pub mod operator;
+pub mod order;
 pub mod phase;
 pub mod pin;
 pub mod placement;

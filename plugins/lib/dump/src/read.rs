@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use kube::Client;
+use ocm_core::order;
 use ocm_core::{Failure, Hint, Remedy, Role};
 use ocm_kube::Cluster;
 use ocm_net::Way;
@@ -265,7 +266,7 @@ impl Tree {
         let mut entries = fs::read_dir(folder)
             .and_then(Iterator::collect::<io::Result<Vec<_>>>)
             .map_err(|error| self.failure(format!("{}: {error}", folder.display())))?;
-        entries.sort_by_key(fs::DirEntry::file_name);
+        order::sort_by_key(&mut entries, fs::DirEntry::file_name);
         for entry in entries {
             self.count()?;
             let path = entry.path();

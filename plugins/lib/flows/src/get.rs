@@ -15,6 +15,7 @@ use ocm_api::names::labels;
 use ocm_api::registration::RegisteredKeysStatus;
 use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::managed::has_joined;
+use ocm_core::order;
 use ocm_core::phase::{Standing, standing};
 use ocm_core::shell::shell;
 use ocm_core::{Failure, Reason, bootstrap};
@@ -133,7 +134,7 @@ pub async fn clusters(hub: &Cluster, names: &[String], selector: Option<&str>) -
         return Err(unknown_among(hub, &all, selector, "managed cluster", unknown).await);
     }
     // A name that was typed twice is one row.
-    objects.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
+    order::sort_by(&mut objects, |left, right| left.metadata.name.cmp(&right.metadata.name));
     objects.dedup_by(|left, right| left.metadata.name == right.metadata.name);
     Ok(objects.into_iter().map(ClusterRow::of).collect())
 }
@@ -224,7 +225,9 @@ pub async fn requests(hub: &Cluster, names: &[String], selector: Option<&str>) -
         return Err(Failure::new(Reason::NotFound, format!("certificate request {name:?} is for no managed cluster"))
             .hint(format!("look at it: kubectl get {}", shell(&format!("csr/{name}")))));
     }
-    requests.sort_by(|(left, _), (right, _)| (left.created, &left.name).cmp(&(right.created, &right.name)));
+    order::sort_by(&mut requests, |(left, _), (right, _)| {
+        (left.created, &left.name).cmp(&(right.created, &right.name))
+    });
     // A name that was typed twice, or is a request's and its cluster's, is one row.
     requests.dedup_by(|(left, _), (right, _)| left.name == right.name);
     let settings = settings(hub, requests.iter().map(|(request, _)| request)).await?;

@@ -9,6 +9,7 @@ use kube::api::ListParams;
 use ocm_api::Registration;
 use ocm_api::registration::RegistrationStatus;
 use ocm_core::Failure;
+use ocm_core::order;
 use ocm_kube::Cluster;
 
 use crate::get::{is_named, watched};
@@ -108,6 +109,6 @@ pub async fn recorded_decisions(hub: &Cluster, since: Timestamp) -> Result<(Vec<
     };
     let read = registry::pages(hub, &api, ListParams::default(), || RECORDS_PAGE, "list registrations", recorded).await;
     let mut decisions = read.map_err(no_policy_engine)?;
-    decisions.sort_by(|left, right| (&left.at, &left.cluster).cmp(&(&right.at, &right.cluster)));
+    order::sort_by(&mut decisions, |left, right| (&left.at, &left.cluster).cmp(&(&right.at, &right.cluster)));
     Ok((decisions, without.get()))
 }

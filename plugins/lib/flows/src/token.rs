@@ -16,6 +16,7 @@ use ocm_api::names::{bootstrap, identity, namespaces};
 use ocm_api::parts::TokenRequest;
 use ocm_core::join_command::JoinCommand;
 use ocm_core::kubeconfig::HubAddress;
+use ocm_core::order;
 use ocm_core::pin::Pin;
 use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX};
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Reason, Remedy};
@@ -261,7 +262,7 @@ pub async fn list(hub: &Cluster) -> Result<Vec<Kept>, Failure> {
     let now = Timestamp::now();
     let read = |secret: Secret| Kept::read(&secret, now);
     let mut kept = pages(hub, &secrets(hub), selected, || PAGE, "list bootstrap tokens", read).await?;
-    kept.sort_by(|a, b| a.id.cmp(&b.id));
+    order::sort_by(&mut kept, |a, b| a.id.cmp(&b.id));
     Ok(kept)
 }
 

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::ClusterManager;
 use ocm_checks::snapshot::{FORMAT, Probe, Snapshot};
 use ocm_core::cluster_name::{NameError, check_known};
+use ocm_core::order;
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::{Cluster, access, explain};
 
@@ -96,7 +97,7 @@ pub async fn observe(
     if clusters.is_empty() && !all {
         clusters.extend(registered.iter().cloned());
     }
-    clusters.sort();
+    order::sort(&mut clusters);
     clusters.dedup();
     let named = (!clusters.is_empty()).then_some(clusters.as_slice());
     let hub = match &sides.hub {

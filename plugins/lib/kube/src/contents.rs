@@ -11,6 +11,7 @@ use kube::discovery::{ApiCapabilities, Discovery, Scope, verbs};
 use ocm_core::hub_addon::{Kind, Labelled};
 use ocm_core::leave::some;
 use ocm_core::leave::space::{Content, is_view};
+use ocm_core::order;
 use ocm_core::{Failure, Reason};
 
 use crate::Cluster;
@@ -83,7 +84,7 @@ pub async fn labelled(cluster: &Cluster, selector: &str) -> Result<Vec<Labelled>
     if forbidden.is_empty() {
         return Ok(all);
     }
-    forbidden.sort();
+    order::sort(&mut forbidden);
     let sentence = format!("it is not known what carries the label {selector} ({})", cluster.label());
     Err(Failure::new(Reason::Forbidden, sentence)
         .because(format!("your user may not list {}", some(&forbidden)))

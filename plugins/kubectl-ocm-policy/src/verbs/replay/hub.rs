@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_cli::{Format, OutputArgs, Table, Ui, clean, document};
+use ocm_core::order;
 use ocm_core::{Event, Exit, Failure, Narrator, duration};
 use ocm_flows::registrations::{RecordedDecision, recorded_decisions};
 use ocm_kube::{ClientArgs, connect};
@@ -117,7 +118,7 @@ fn known(candidates: &[Candidate], records: &[(String, String, Record)]) -> Resu
     match candidates.iter().find(|candidate| !decided(&candidate.name)) {
         Some(unknown) if !records.is_empty() => {
             let mut names: Vec<&str> = records.iter().map(|(_, _, record)| record.policy.name.as_str()).collect();
-            names.sort_unstable();
+            order::sort(&mut names);
             names.dedup();
             let sentence = format!("no decision of that time is of the policy {}", unknown.name);
             Err(Failure::usage(sentence).hint(format!(

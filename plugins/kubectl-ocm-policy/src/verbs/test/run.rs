@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ocm_cli::Ui;
+use ocm_core::order;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_testing::Suite;
 
@@ -74,7 +75,7 @@ fn find_module(subject: &Path) -> Result<PathBuf, Failure> {
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
         .collect();
-    found.sort();
+    order::sort(&mut found);
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => Err(Failure::usage(format!("the directory {} holds no module", subject.display()))

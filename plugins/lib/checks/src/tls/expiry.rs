@@ -7,6 +7,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_core::certificate::{Certificate, is_signed_by};
 use ocm_core::duration;
+use ocm_core::order;
 use serde::Serialize;
 
 use super::inventory::{Copy, Inventory, Place, Purpose, Relation, Token, Trust};
@@ -91,7 +92,7 @@ pub(super) fn expiries(inventory: &Inventory) -> Vec<Expiry> {
         let Expiry { subject, serial, pin, cluster, part, place, .. } = expiry.clone();
         (expiry.not_after.0, subject, serial, pin, cluster, part, !expiry.in_use, place)
     };
-    all.sort_by_cached_key(key);
+    order::sort_by_key(&mut all, key);
     // The same certificate may be verified by several, and an authority may be trusted in many places.
     all.dedup_by(|a, b| {
         let is_same = a.serial == b.serial && a.subject == b.subject && a.pin == b.pin && a.cluster == b.cluster;

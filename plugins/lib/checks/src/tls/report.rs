@@ -8,6 +8,7 @@ use ocm_core::certificate::Certificate;
 use ocm_core::duration::human;
 use ocm_core::key::Key;
 use ocm_core::kubeconfig::{HubAddress, Likeness};
+use ocm_core::order;
 use serde::Serialize;
 
 use super::expiry::{Expiry, Within, expiries};
@@ -78,7 +79,7 @@ pub fn judge(inventory: &Inventory, profile: Profile, within: Option<Within>, su
     }
     let key =
         |finding: &Finding| (Reverse(finding.severity), finding.id, finding.cluster.clone(), finding.summary.clone());
-    findings.sort_by_cached_key(key);
+    order::sort_by_key(&mut findings, key);
     // Two verifiers of one certificate may say the same.
     findings.dedup();
     let (suppressed, findings) = suppress::apply(findings, suppressions, now);

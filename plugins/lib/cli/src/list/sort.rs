@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use ocm_core::Failure;
+use ocm_core::order;
 use serde_json::Value;
 
 use super::View;
@@ -34,7 +35,7 @@ fn at(path: &Path, value: &Value) -> Option<Value> {
 /// Sorts rows by what they have, and says whether any has something.
 fn sort<R>(rows: &mut [R], value: impl Fn(&R) -> Option<Value>) -> bool {
     let mut found = false;
-    rows.sort_by_cached_key(|row| {
+    order::sort_by_key(rows, |row| {
         let value = value(row);
         found |= value.is_some();
         Key(value.unwrap_or(Value::Null))

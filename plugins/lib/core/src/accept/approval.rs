@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::{Help, Refusal};
 use crate::csr::{Code, Request, State};
+use crate::order;
 
 /// Groups that the API server gives to everybody, or to its own components. They tell nothing of a person.
 const SYSTEM: &str = "system:";
@@ -58,7 +59,7 @@ impl Approver {
             wanted => wanted.contains(group),
         };
         let mut groups: Vec<String> = groups.iter().filter(counts).cloned().collect();
-        groups.sort();
+        order::sort(&mut groups);
         groups.dedup();
         match groups.len() {
             0..=MAX_GROUPS => Ok(Self { user: user.to_owned(), groups }),
@@ -183,7 +184,7 @@ fn until(known: &RegistrationApproval) -> Option<Timestamp> {
 /// does not count any more.
 fn name_of(cluster: &str, said: &serde_json::Value, spent: &[&RegistrationApproval]) -> String {
     let mut spent: Vec<_> = spent.iter().map(|spent| &spent.metadata.uid).collect();
-    spent.sort();
+    order::sort(&mut spent);
     let digest = ring::digest::digest(&ring::digest::SHA256, json!([said, spent]).to_string().as_bytes());
     let digits: String = digest.as_ref()[..10].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{cluster}-{digits}")

@@ -8,6 +8,7 @@ use ocm_api::names::{hub, labels};
 use ocm_api::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 
 use super::selector;
+use crate::order;
 
 /// What a hub holds of clusters, sets and bindings.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +31,7 @@ impl Facts {
     pub fn members(&self, set: &ManagedClusterSet) -> Vec<String> {
         let held = self.clusters.iter().filter(|cluster| holds(set, cluster));
         let mut names: Vec<String> = held.filter_map(|cluster| cluster.metadata.name.clone()).collect();
-        names.sort();
+        order::sort(&mut names);
         names
     }
 
@@ -38,7 +39,7 @@ impl Facts {
     pub fn bound(&self, set: &str) -> Vec<String> {
         let bound = self.bindings.iter().filter(|binding| binding.metadata.name.as_deref() == Some(set));
         let mut names: Vec<String> = bound.filter_map(|binding| binding.metadata.namespace.clone()).collect();
-        names.sort();
+        order::sort(&mut names);
         names
     }
 

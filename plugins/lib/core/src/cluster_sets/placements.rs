@@ -14,6 +14,7 @@ use super::selections::Selection;
 use super::selector;
 use crate::delivery::{find, leaving, told};
 use crate::leave::some;
+use crate::order;
 
 /// What a placement makes of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,13 +75,13 @@ pub fn choices(selection: &Selection, facts: &Facts, now: Timestamp) -> Vec<Choi
         .map(|cluster| {
             let held = facts.sets.iter().filter(|set| holds(set, cluster));
             let mut sets: Vec<String> = held.filter_map(|set| set.metadata.name.clone()).collect();
-            sets.sort();
+            order::sort(&mut sets);
             let name = cluster.metadata.name.clone().unwrap_or_default();
             let standing = standing(selection, &pool, cluster, &sets, now);
             Choice { cluster: name, sets, standing }
         })
         .collect();
-    all.sort_by(|left, right| left.cluster.cmp(&right.cluster));
+    order::sort_by(&mut all, |left, right| left.cluster.cmp(&right.cluster));
     all
 }
 

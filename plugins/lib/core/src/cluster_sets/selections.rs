@@ -6,6 +6,8 @@ use ocm_api::names::labels;
 use ocm_api::placement::DecisionGroupStatus;
 use ocm_api::{Placement, PlacementDecision};
 
+use crate::order;
+
 /// A placement and the clusters that it selects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
@@ -63,6 +65,6 @@ pub fn selections(placements: Vec<Placement>, decisions: &[PlacementDecision]) -
             Selection { placement, clusters }
         })
         .collect();
-    all.sort_by(|left, right| (left.namespace(), left.name()).cmp(&(right.namespace(), right.name())));
+    order::sort_by(&mut all, |left, right| (left.namespace(), left.name()).cmp(&(right.namespace(), right.name())));
     all
 }

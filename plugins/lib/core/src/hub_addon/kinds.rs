@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Content;
 use super::content::{group, text};
+use crate::order;
 
 /// What has to be known of a kind to address its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +117,7 @@ impl Kinds {
             .map(|object| (text(object, "/apiVersion").to_owned(), text(object, "/kind").to_owned()))
             .filter(|key| !self.0.contains_key(key))
             .collect();
-        missing.sort();
+        order::sort(&mut missing);
         missing.dedup();
         missing
     }

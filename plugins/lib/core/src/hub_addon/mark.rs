@@ -4,6 +4,7 @@ use ocm_api::Manifest;
 use serde_json::{Map, Value};
 
 use super::content::text;
+use crate::order;
 use crate::plan::Outcome;
 use crate::reconcile::{FIELD_MANAGER, Reconciled, is_applied, reconcile};
 
@@ -100,7 +101,7 @@ pub fn tried(planned: &Manifest, live: Option<&Value>) -> Outcome {
 pub(super) fn managers(object: &Value) -> Vec<String> {
     let mut managers: Vec<String> = entries(object).map(|entry| text(entry, "/manager").to_owned()).collect();
     managers.retain(|manager| !manager.is_empty());
-    managers.sort();
+    order::sort(&mut managers);
     managers.dedup();
     managers
 }

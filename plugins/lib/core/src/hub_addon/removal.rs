@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::mark::{is_marked, was_there};
 use super::{Rank, WAS_THERE};
+use crate::order;
 
 /// An object that carries the label of an add-on, as a sweep over every kind finds it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,7 +79,7 @@ pub fn order(all: &mut [Labelled]) {
         let metadata = &found.metadata;
         (std::cmp::Reverse(found.rank()), found.kind.clone(), metadata.namespace.clone(), metadata.name.clone())
     };
-    all.sort_by_cached_key(place);
+    order::sort_by_key(all, place);
 }
 
 /// On which clusters these add-ons are enabled: the clusters of each, sorted.
@@ -90,7 +91,7 @@ pub fn enabled_on(addons: &[ManagedClusterAddOn], names: &[String]) -> BTreeMap<
             all.entry(name.clone()).or_default().push(cluster.clone());
         }
     }
-    all.values_mut().for_each(|clusters| clusters.sort());
+    all.values_mut().for_each(|clusters| order::sort(clusters));
     all
 }
 

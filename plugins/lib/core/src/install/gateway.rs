@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cluster_sets::selector;
 use crate::grpc::{self, Address, GATEWAY_ANNOTATION, PORT, PORT_ANNOTATION};
+use crate::order;
 
 /// API group of Gateways and of their routes.
 pub const GROUP: &str = "gateway.networking.k8s.io";
@@ -97,7 +98,7 @@ pub fn address(
     let mut passing: Vec<&Value> =
         named.filter(|one| one["protocol"] == "TLS" && one["tls"]["mode"] == "Passthrough").collect();
     // One at the port that was typed is meant rather than another one.
-    passing.sort_by_key(|one| port.is_some() && one["port"].as_u64() != port.map(u64::from));
+    order::sort_by_key(&mut passing, |one| port.is_some() && one["port"].as_u64() != port.map(u64::from));
     let mut trouble = match &wanted.listener {
         Some(name) => format!("it has no listener {name:?} with protocol TLS and tls.mode Passthrough"),
         None => "none of its listeners has protocol TLS and tls.mode Passthrough".to_owned(),

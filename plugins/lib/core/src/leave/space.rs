@@ -5,6 +5,7 @@ use ocm_api::names::{bootstrap, hub, identity, labels, operators, secrets};
 use serde_json::Value;
 
 use crate::install::gateway;
+use crate::order;
 use crate::reconcile::FIELD_MANAGER;
 
 /// One object in a namespace, as a sweep over every kind finds it.
@@ -154,7 +155,7 @@ fn is_applied_by_us(metadata: &ObjectMeta) -> bool {
 fn foreign(contents: &[Content], is_known: impl Fn(&Content) -> bool) -> Vec<String> {
     let foreign = contents.iter().filter(|content| !content.comes_along() && !is_known(content));
     let mut all: Vec<String> = foreign.map(Content::reference).collect();
-    all.sort();
+    order::sort(&mut all);
     all.dedup();
     all
 }

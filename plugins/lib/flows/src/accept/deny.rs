@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use ocm_api::ManagedCluster;
 use ocm_core::accept::{Found, Options, decide};
 use ocm_core::csr::{Code, Request, State};
+use ocm_core::order;
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::lacking;
@@ -193,7 +194,7 @@ async fn named(hub: &Cluster, names: &[String], at_once: usize) -> Each {
 fn listed(clusters: Vec<ManagedCluster>) -> Each {
     let named = |cluster: ManagedCluster| Some((cluster.metadata.name.clone()?, Ok(Some(cluster))));
     let mut all: Each = clusters.into_iter().filter_map(named).collect();
-    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    order::sort_by(&mut all, |(one, _), (other, _)| one.cmp(other));
     all
 }
 

@@ -6,6 +6,7 @@ use kube::api::ListParams;
 use kube::runtime::watcher;
 use ocm_api::{ManagedClusterSet, ManagedClusterSetBinding};
 use ocm_core::cluster_sets::{Facts, selector_of};
+use ocm_core::order;
 use ocm_core::{Failure, Reason, nearest};
 use ocm_kube::Cluster;
 
@@ -72,7 +73,7 @@ pub async fn cluster_sets(hub: &Cluster, names: &[String], selector: Option<&str
         return Err(near.into_iter().fold(failure, Failure::hint));
     }
     rows.retain(|row| names.is_empty() || names.iter().any(|name| name == row.name()));
-    rows.sort_by(|left, right| left.name().cmp(right.name()));
+    order::sort_by(&mut rows, |left, right| left.name().cmp(right.name()));
     Ok(rows)
 }
 

@@ -9,6 +9,7 @@ use ocm_api::names::{hub::DEFAULT_CLUSTER_SET, labels};
 use ocm_api::{ManagedCluster, ManagedClusterSet};
 use ocm_core::cluster_sets::{chooses_by_labels, in_set, set_of};
 use ocm_core::leave::row;
+use ocm_core::order;
 use ocm_core::reconcile::FIELD_MANAGER;
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Reason, Remedy};
 use ocm_kube::Cluster;
@@ -119,7 +120,7 @@ async fn clusters(hub: &Cluster, who: &Who) -> Result<Vec<ManagedCluster>, Failu
     if let Some(unknown) = who.names.iter().find(|name| !found.iter().any(|cluster| is(cluster, name))) {
         return Err(unknown_name::<ManagedCluster>(hub, "managed cluster", unknown).await);
     }
-    found.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
+    order::sort_by(&mut found, |left, right| left.metadata.name.cmp(&right.metadata.name));
     found.dedup_by(|left, right| left.metadata.name == right.metadata.name);
     Ok(found)
 }

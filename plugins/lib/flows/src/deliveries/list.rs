@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kube::Api;
 use kube::core::NamespaceResourceScope;
 use ocm_api::{ManagedCluster, ManagedClusterAddOn, ManifestWork};
+use ocm_core::order;
 use ocm_core::{Failure, Reason, delivery};
 use ocm_kube::Cluster;
 use serde::de::DeserializeOwned;
@@ -138,7 +139,7 @@ pub(crate) async fn those_there<K: Delivery>(hub: &Cluster, wanted: &Wanted) -> 
         return Err(unknown_name::<ManagedCluster>(hub, "managed cluster", &unknown).await);
     }
     rows.retain(|row| wanted.is(row.cluster(), row.name()));
-    rows.sort_by(|left, right| (left.cluster(), left.name()).cmp(&(right.cluster(), right.name())));
+    order::sort_by(&mut rows, |left, right| (left.cluster(), left.name()).cmp(&(right.cluster(), right.name())));
     rows.dedup_by(|left, right| (left.cluster(), left.name()) == (right.cluster(), right.name()));
     Ok(rows)
 }

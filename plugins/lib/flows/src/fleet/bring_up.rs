@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 use ocm_core::Narrator;
+use ocm_core::order;
 
 use super::hub;
 use super::member::Run;
@@ -37,6 +38,6 @@ pub async fn bring_up(fleet: &Fleet, request: &Request, narrator: Arc<dyn Narrat
         }
     };
     let (hub, mut clusters) = futures::join!(hub, clusters);
-    clusters.sort_by_key(|(index, _)| *index);
+    order::sort_by_key(&mut clusters, |(index, _)| *index);
     BroughtUp { hub, clusters: clusters.into_iter().map(|(_, row)| row).collect() }
 }

@@ -10,6 +10,7 @@ use ocm_core::hub_addon::{
     standing, tried,
 };
 use ocm_core::leave::{row, some};
+use ocm_core::order;
 use ocm_core::plan::{Applied, Found, Mode, Outcome, Plan};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::access::{self, Right};
@@ -293,7 +294,7 @@ async fn running(
     let place = |one: &Manifest| (one.namespace().unwrap_or_default().to_owned(), one.name().to_owned());
     let deployments: Vec<(String, String)> = manifests.iter().filter(is_deployment).map(place).collect();
     let mut spaces: Vec<&String> = deployments.iter().map(|(namespace, _)| namespace).collect();
-    spaces.sort();
+    order::sort(&mut spaces);
     spaces.dedup();
     let triggers = spaces.into_iter().fold(Triggers::default(), |triggers, namespace| {
         triggers.of(workload::deployments(hub, namespace), WatchParams::default())

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kube::Api;
 use ocm_api::conditions::{TRUE, managed_cluster_add_on};
 use ocm_api::{ClusterManagementAddOn, ManagedClusterAddOn};
+use ocm_core::order;
 use ocm_core::{Failure, Reason, delivery};
 use ocm_kube::Cluster;
 
@@ -101,7 +102,7 @@ pub async fn hub_addons(hub: &Cluster, names: &[String], selector: Option<&str>)
         return Err(unknown_among(hub, &[api], selector, "ClusterManagementAddOn", unknown).await);
     }
     rows.retain(|row| names.is_empty() || names.iter().any(|name| name == row.name()));
-    rows.sort_by(|left, right| left.name().cmp(right.name()));
+    order::sort_by(&mut rows, |left, right| left.name().cmp(right.name()));
     Ok(rows)
 }
 

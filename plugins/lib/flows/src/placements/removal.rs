@@ -4,6 +4,7 @@ use kube::Api;
 use ocm_api::names::labels;
 use ocm_api::{Manifest, Placement};
 use ocm_core::leave::row;
+use ocm_core::order;
 use ocm_core::placement::uses;
 use ocm_core::{Applied, DryRun, Failure, Narrator, Outcome, Reason};
 use ocm_kube::Cluster;
@@ -78,7 +79,7 @@ pub async fn inspect(hub: &Cluster, namespace: &str, names: &[String]) -> Result
         let its = decisions.iter().filter(|one| one.metadata.labels.as_ref().is_some_and(is_its));
         let all = its.flat_map(|one| &one.status).flat_map(|status| &status.decisions);
         let mut names: Vec<String> = all.map(|one| one.cluster_name.clone()).filter(|name| !name.is_empty()).collect();
-        names.sort();
+        order::sort(&mut names);
         names
     };
     let of = |(name, uid): (&String, Option<String>)| match uid {

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::HubPolicy;
+use ocm_core::order;
 use ocm_core::{Changed, Failure, Reason, Remedy};
 use ocm_kube::Cluster;
 
@@ -83,7 +84,7 @@ pub(crate) async fn listed<K: OfHub>(
         return Err(unknown_name::<K>(hub, what, unknown).await);
     }
     // A name that was typed twice is one row.
-    objects.sort_by(|left, right| left.meta().name.cmp(&right.meta().name));
+    order::sort_by(&mut objects, |left, right| left.meta().name.cmp(&right.meta().name));
     objects.dedup_by(|left, right| left.meta().name == right.meta().name);
     Ok(objects)
 }

@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
 use ocm_core::hub_policy::{Logged, Selection};
+use ocm_core::order;
 use ocm_core::policy_engine::{DECIDING_PODS, NAMESPACE};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::{Cluster, explain};
@@ -56,7 +57,7 @@ pub async fn logged(hub: &Cluster, request: &LogsRequest, narrator: &dyn Narrato
             Err(failure) => narrator.tell(Event::warning(format!("the log of pod {} is missing: {failure}", pod.name))),
         }
     }
-    decisions.sort_by(|left, right| left.time.cmp(&right.time));
+    order::sort_by(&mut decisions, |left, right| left.time.cmp(&right.time));
     Ok(decisions)
 }
 

@@ -28,6 +28,7 @@ use ocm_core::csr::LONGEST;
 use ocm_core::install::mode::{is_hosted, namespace_of};
 use ocm_core::join::fallback::FALLBACK_OF;
 use ocm_core::join::lease::{Running, stale_holder};
+use ocm_core::order;
 use ocm_core::redact::{redact, redact_start};
 use ocm_core::{Failure, Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
@@ -120,7 +121,7 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
     let ((clusters, requests, dropped_requests), leases, terminating, works, addons, registrations) = fleet;
     let mut authorities = hub.ca.clone().unwrap_or_default();
     authorities.extend(root.unwrap_or_default());
-    authorities.sort();
+    order::sort(&mut authorities);
     authorities.dedup();
     HubSide {
         server: redact(&hub.server),

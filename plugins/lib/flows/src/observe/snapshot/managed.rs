@@ -20,6 +20,7 @@ use ocm_checks::snapshot::{
 };
 use ocm_checks::suppress::ANNOTATION;
 use ocm_core::join::lease::{self, Lock};
+use ocm_core::order;
 use ocm_core::redact::redact;
 use ocm_kube::Cluster;
 use serde::{Deserialize, Serialize};
@@ -213,7 +214,7 @@ pub fn registered_names(managed: &ManagedSide) -> Vec<String> {
         registers_as(klusterlets.iter().find(found)?, side).map(str::to_owned)
     });
     let mut names: Vec<String> = names.collect();
-    names.sort();
+    order::sort(&mut names);
     names.dedup();
     names
 }
