@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_core::csr::State;
 use ocm_core::managed::unapplied;
+use ocm_core::order::Collect as _;
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 use serde::Serialize;
@@ -150,7 +151,7 @@ impl<'f> Causes<'f> {
                 Some(cluster) => causes.own.entry(cluster).or_default().push(finding),
                 None => {
                     let explained = finding.consequences.iter().filter_map(|follows| follows.cluster.as_deref());
-                    causes.whole.push((finding, explained.collect()));
+                    causes.whole.push((finding, explained.collect_set()));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ocm_core::order::Collect as _;
 use serde::Serialize;
 
 use crate::chain::{Standing, Way};
@@ -61,17 +62,18 @@ impl History {
     /// clusters stand.
     pub fn observe(&mut self, snapshot: &Snapshot, report: &Report) -> Vec<Change> {
         let mut changes = Vec::new();
-        let found: BTreeMap<Key, &Finding> = report.findings.iter().map(|finding| (key(finding), finding)).collect();
+        let found: BTreeMap<Key, &Finding> =
+            report.findings.iter().map(|finding| (key(finding), finding)).collect_map();
         let consequences = || report.findings.iter().flat_map(|finding| &finding.consequences);
-        let folded: BTreeSet<Key> = consequences().map(key).collect();
-        let unknown: BTreeSet<Id> = report.unknown.iter().flat_map(|unknown| unknown.ids.iter().copied()).collect();
+        let folded: BTreeSet<Key> = consequences().map(key).collect_set();
+        let unknown: BTreeSet<Id> = report.unknown.iter().flat_map(|unknown| unknown.ids.iter().copied()).collect_set();
 
         // What cannot be looked for, or is listed under its cause now, has not ended.
         let has_ended = |key: &Key| !found.contains_key(key) && !folded.contains(key) && !unknown.contains(&key.0);
         for (_, finding) in self.findings.extract_if(.., |key, _| has_ended(key)) {
             changes.push(Change::Ended { finding });
         }
-        let known: BTreeSet<Id> = self.unknown.difference(&unknown).copied().collect();
+        let known: BTreeSet<Id> = self.unknown.difference(&unknown).copied().collect_set();
         if !known.is_empty() {
             changes.push(Change::Known { ids: known });
         }
@@ -94,7 +96,7 @@ impl History {
     }
 
     fn clusters(&mut self, snapshot: &Snapshot, report: &Report, changes: &mut Vec<Change>) {
-        let names: BTreeSet<&str> = report.clusters.iter().map(|standing| standing.name.as_str()).collect();
+        let names: BTreeSet<&str> = report.clusters.iter().map(|standing| standing.name.as_str()).collect_set();
         // A hub whose clusters could not be read may have as many as before.
         if snapshot.hub.as_ref().is_none_or(|hub| hub.clusters.read().is_some()) {
             let gone = self.standings.extract_if(.., |name, _| !names.contains(name.as_str()));

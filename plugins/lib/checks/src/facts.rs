@@ -18,7 +18,7 @@ use ocm_core::join::fallback::FALLBACK_OF;
 use ocm_core::join::lease;
 use ocm_core::kubeconfig::{HUB_UID, HubAddress, Likeness};
 use ocm_core::managed;
-use ocm_core::order;
+use ocm_core::order::{self, Collect as _};
 use ocm_core::phase::{Phase, Standing, standing};
 use ocm_core::workload::Health;
 
@@ -96,7 +96,7 @@ impl<'a> Facts<'a> {
         let is_unnamed = snapshot.unnamed || snapshot.clusters.is_empty();
         let left_out = if is_unnamed { of_other_hubs(snapshot) } else { BTreeMap::new() };
         let asked = snapshot.clusters.iter().map(String::as_str);
-        let asked: BTreeSet<&str> = asked.filter(|name| !left_out.contains_key(name)).collect();
+        let asked: BTreeSet<&str> = asked.filter(|name| !left_out.contains_key(name)).collect_set();
         let wanted = |name: &str| (asked.is_empty() || asked.contains(name)) && !left_out.contains_key(name);
         for name in asked.iter().copied() {
             clusters.entry(name).or_default();
@@ -181,7 +181,7 @@ fn of_other_hubs(snapshot: &Snapshot) -> BTreeMap<&str, &str> {
             || all(&hub.requests).iter().any(is_labelled)
     };
     let others = names.into_iter().filter_map(|(name, server)| Some((name, server?)));
-    others.filter(|(name, _)| !is_known(name)).collect()
+    others.filter(|(name, _)| !is_known(name)).collect_map()
 }
 
 /// The ClusterManager of the hub that was looked at. A cluster can run the pods of other hubs, too, which are hosted there:

@@ -12,7 +12,7 @@ use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::registry::{Check, Input, Rule, check, of_snapshots};
 use crate::snapshot::{AgentSide, Answer, Observed, Snapshot, Trouble};
 use crate::suppress::{Suppressed, Suppression};
-use ocm_core::order;
+use ocm_core::order::{self, Collect as _};
 use ocm_core::phase::Phase;
 
 /// What checks came to.
@@ -282,8 +282,10 @@ fn state<'a>(snapshot: &'a Snapshot, input: Input, agent: Option<&'a AgentSide>)
 fn fold(facts: &Facts<'_>, all: Vec<Finding>) -> Vec<Finding> {
     // What is found of the managed cluster as a whole is about the clusters that were looked at there.
     let here: BTreeSet<&str> = match facts.clusters.values().filter(|cluster| cluster.agent.is_some()).count() {
-        0 => facts.snapshot.clusters.iter().map(String::as_str).collect(),
-        _ => facts.clusters.values().filter(|cluster| cluster.agent.is_some()).map(|cluster| cluster.name).collect(),
+        0 => facts.snapshot.clusters.iter().map(String::as_str).collect_set(),
+        _ => {
+            facts.clusters.values().filter(|cluster| cluster.agent.is_some()).map(|cluster| cluster.name).collect_set()
+        }
     };
     let is_managed = |finding: &Finding| check(finding.id).is_some_and(|check| matches!(check.rule, Rule::Managed(_)));
     let concerns = |cause: &Finding, finding: &Finding| match (&cause.cluster, &finding.cluster) {
@@ -304,7 +306,7 @@ fn fold(facts: &Facts<'_>, all: Vec<Finding>) -> Vec<Finding> {
     };
     let outweighs =
         |cause: &Finding, finding: &Finding| cause.severity >= finding.severity || (cause.is_coming && waits(finding));
-    let known: BTreeMap<Id, Vec<Id>> = by_id.keys().map(|id| (*id, direct(*id))).collect();
+    let known: BTreeMap<Id, Vec<Id>> = by_id.keys().map(|id| (*id, direct(*id))).collect_map();
     let parent = |index: usize| {
         let finding = &all[index];
         known.get(&finding.id)?.iter().find_map(|id| {

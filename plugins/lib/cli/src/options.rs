@@ -8,6 +8,7 @@ use ocm_core::cluster_name::{FORM, NameError, check_known};
 use ocm_core::cluster_sets::can_name;
 use ocm_core::gates::{Gate, GateError, parse};
 use ocm_core::operator::{PullCredentials, PullCredentialsError};
+use ocm_core::order::Collect as _;
 use ocm_core::release::{Bundle, DEFAULT, NotARelease};
 use ocm_core::work::is_object_name;
 use ocm_core::{Failure, duration, name};
@@ -98,7 +99,7 @@ pub fn pairs(flag: &str, texts: &[String]) -> Result<BTreeMap<String, String>, F
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(Failure::usage(format!("{flag} {text:?} is not KEY=VALUE"))),
     };
-    texts.iter().map(pair).collect()
+    texts.iter().map(pair).try_collect_map()
 }
 
 fn once(mut names: Vec<String>) -> Vec<String> {

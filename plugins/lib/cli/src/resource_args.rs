@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::{Args, ValueEnum};
 use ocm_api::operator::{ResourceQosClass, ResourceRequirement};
 use ocm_core::Failure;
+use ocm_core::order::Collect as _;
 use ocm_core::resources::{AmountList, Amounts, ResourcesError, requirement};
 use ocm_core::scheduling::{self, Scheduling, SchedulingError};
 
@@ -70,7 +71,7 @@ fn amounts(flag: &str, pairs: &[String]) -> Result<Amounts, Failure> {
         Some((name, amount)) if !name.is_empty() && !amount.is_empty() => Ok((name.to_owned(), amount.to_owned())),
         _ => Err(Failure::usage(format!("{flag} {pair:?} is not NAME=AMOUNT"))),
     };
-    pairs.iter().map(amount).collect()
+    pairs.iter().map(amount).try_collect_map()
 }
 
 fn failure(error: ResourcesError) -> Failure {
@@ -112,7 +113,7 @@ impl NodeArgs {
             scheduling::toleration(text).map_err(|error| wrong("--tolerations", text, "KEY[=VALUE]:EFFECT", error))
         };
         Ok(Scheduling {
-            node_selector: node_selector.iter().map(label).collect::<Result<BTreeMap<_, _>, _>>()?,
+            node_selector: node_selector.iter().map(label).try_collect_map()?,
             tolerations: tolerations.iter().map(toleration).collect::<Result<_, _>>()?,
             priority_class,
         })

@@ -10,6 +10,7 @@ use ocm_api::parts::ClusterRoleBinding;
 use ocm_rules::identity::Identity;
 
 use crate::csr::Request;
+use crate::order::Collect as _;
 
 /// The user names of the service accounts that bindings give the role of agents that register. Of groups and users it
 /// gives the role to, nothing is taken: a group may hold everybody, and a user's name stands in any certificate.
@@ -23,7 +24,7 @@ pub fn bound_accounts<'a>(bindings: impl IntoIterator<Item = &'a ClusterRoleBind
     let accounts = subjects.filter(|subject| subject.kind == "ServiceAccount");
     accounts
         .filter_map(|account| Some(identity::service_account_user(account.namespace.as_deref()?, &account.name)))
-        .collect()
+        .collect_set()
 }
 
 /// Whether only a binding can tell if the one who asked may register clusters.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::nearest;
+use crate::order::Collect as _;
 use crate::release::{Bundle, Component, Image};
 
 /// Keys of a file of overrides that name what is not installed here. Upstream: `VersionBundle` of clusteradm, of the releases
@@ -60,7 +61,7 @@ impl Digests {
             let digest = digest.ok_or_else(|| ImagesError::NotADigest(component.image()))?;
             Ok((component, digest.to_owned()))
         };
-        Ok(Self(texts(value)?.iter().map(one).collect::<Result<_, _>>()?))
+        Ok(Self(texts(value)?.iter().map(one).try_collect_map()?))
     }
 
     /// The digest of a component's image.

@@ -11,6 +11,7 @@ use ocm_api::Manifest;
 use ocm_api::names::{namespaces, secrets};
 use serde_json::{Value, json};
 
+use crate::order::Collect as _;
 use crate::release::Component;
 
 /// The container that runs the operator.
@@ -105,7 +106,7 @@ pub(crate) struct Operator<'a> {
 
 /// The Deployment with our defaults.
 pub(crate) fn deployment(operator: &Operator<'_>) -> Manifest {
-    let labels = BTreeMap::from([("app".to_owned(), operator.name.to_owned())]);
+    let labels = [("app".to_owned(), operator.name.to_owned())].collect_map();
     let metadata = ObjectMeta { labels: Some(labels.clone()), ..meta(operator.name) };
     let pod = json!({
         "affinity": operator.affinity,

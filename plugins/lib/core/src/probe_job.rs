@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::order::Collect as _;
+
 /// The container of the Job's pod.
 pub const CONTAINER: &str = "look";
 
@@ -64,7 +66,7 @@ pub fn job(deployment: &Value, image: Option<&str>) -> Option<Value> {
     let image = image.or_else(|| container["image"].as_str())?;
     let pod = deployment.pointer("/spec/template/spec")?;
     let mut spec: Map<String, Value> =
-        SHARED.iter().filter_map(|field| Some(((*field).to_owned(), pod.get(*field)?.clone()))).collect();
+        SHARED.iter().filter_map(|field| Some(((*field).to_owned(), pod.get(*field)?.clone()))).collect_object();
     if let Some(affinity) = pod.pointer("/affinity/nodeAffinity") {
         spec.insert("affinity".to_owned(), json!({ "nodeAffinity": affinity }));
     }

@@ -3,6 +3,7 @@
 use ocm_api::Manifest;
 use serde_json::{Map, Value, json};
 
+use crate::order::Collect as _;
 use crate::work::{Owner, owner};
 
 /// How an object that is there stands to the planned one.
@@ -102,7 +103,7 @@ fn difference(planned: &Value, live: &Value) -> Value {
     let gone = live.keys().filter(|key| !planned.contains_key(*key)).map(|key| (key.clone(), Value::Null));
     let kept =
         planned.iter().map(|(key, value)| (key.clone(), difference(value, live.get(key).unwrap_or(&Value::Null))));
-    Value::Object(kept.chain(gone).collect())
+    Value::Object(kept.chain(gone).collect_object())
 }
 
 #[cfg(test)]

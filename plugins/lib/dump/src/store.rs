@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_api::names::{labels, namespaces, secrets};
 use ocm_core::kubeconfig::HUB_UID;
+use ocm_core::order::Collect as _;
 use ocm_core::{Failure, Reason};
 use serde_json::{Map, Value, json};
 
@@ -379,9 +380,7 @@ fn slim_secret(secret: &mut Value) {
 fn retain(object: Option<&mut Value>, kept: &[&str]) {
     let Some(object) = object else { return };
     *object = match object.take() {
-        Value::Object(all) => {
-            all.into_iter().filter(|(name, _)| kept.contains(&name.as_str())).collect::<Map<_, _>>().into()
-        }
+        Value::Object(all) => all.into_iter().filter(|(name, _)| kept.contains(&name.as_str())).collect_object().into(),
         _ => Value::Null,
     };
 }

@@ -9,6 +9,7 @@ use ocm_api::names::labels;
 use ocm_api::{HubPolicy, ManagedCluster, Registration, RegistrationApproval};
 use ocm_core::csr::Request;
 use ocm_core::explanation::Facts;
+use ocm_core::order::Collect as _;
 use ocm_core::{Failure, Reason, Remedy};
 use ocm_kube::Cluster;
 
@@ -107,7 +108,7 @@ async fn registrations(hub: &Cluster, names: &[String]) -> Result<BTreeMap<Strin
     let found = if names.len() <= FEW {
         registry::some::<Registration>(hub, names, REGISTRATION).await?
     } else {
-        let names: BTreeSet<&String> = names.iter().collect();
+        let names: BTreeSet<&String> = names.iter().collect_set();
         let wanted = |mut one: Registration| {
             one.metadata.name.as_ref().filter(|name| names.contains(name))?;
             // That there is a record is told, not what it holds: it is larger than all the rest.
@@ -121,7 +122,7 @@ async fn registrations(hub: &Cluster, names: &[String]) -> Result<BTreeMap<Strin
         let what = "list registrations";
         registry::pages(hub, &api, ListParams::default(), || RECORDS_PAGE, what, wanted).await?
     };
-    Ok(found.into_iter().filter_map(|one| Some((one.metadata.name.clone()?, one))).collect())
+    Ok(found.into_iter().filter_map(|one| Some((one.metadata.name.clone()?, one))).collect_map())
 }
 
 /// The requests that carry the cluster's label. Of each only what was read is kept: anybody may create large ones.
@@ -137,7 +138,7 @@ async fn policies(hub: &Cluster) -> Result<Vec<HubPolicy>, Failure> {
 
 /// The approvals of clusters of the names. The API server cannot select them.
 async fn approvals(hub: &Cluster, names: &[String]) -> Result<Vec<RegistrationApproval>, Failure> {
-    let names: BTreeSet<&String> = names.iter().collect();
+    let names: BTreeSet<&String> = names.iter().collect_set();
     let api: Api<RegistrationApproval> = Api::all(hub.client.clone());
     let is_for = |approval: RegistrationApproval| names.contains(&approval.spec.cluster.name).then_some(approval);
     let what = "list approvals of registrations";

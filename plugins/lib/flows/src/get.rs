@@ -15,7 +15,7 @@ use ocm_api::names::labels;
 use ocm_api::registration::RegisteredKeysStatus;
 use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::managed::has_joined;
-use ocm_core::order;
+use ocm_core::order::{self, Collect as _};
 use ocm_core::phase::{Standing, standing};
 use ocm_core::shell::shell;
 use ocm_core::{Failure, Reason, bootstrap};
@@ -156,7 +156,7 @@ pub async fn add_noted_names(hub: &Cluster, rows: &mut [ClusterRow]) -> Result<O
     let names: Vec<String> = rows.iter().filter(waits).map(|row| row.name().to_owned()).collect();
     let (registrations, unread) = noted_of(hub, &names).await?;
     let known = registrations.into_iter().filter_map(|one| Some((one.metadata.name?, one.status)));
-    let known: BTreeMap<String, RegisteredKeysStatus> = known.collect();
+    let known: BTreeMap<String, RegisteredKeysStatus> = known.collect_map();
     let now = Timestamp::now().as_millisecond();
     for row in rows {
         let Some(status) = known.get(row.name()) else { continue };

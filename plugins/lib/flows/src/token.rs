@@ -16,7 +16,7 @@ use ocm_api::names::{bootstrap, identity, namespaces};
 use ocm_api::parts::TokenRequest;
 use ocm_core::join_command::JoinCommand;
 use ocm_core::kubeconfig::HubAddress;
-use ocm_core::order;
+use ocm_core::order::{self, Collect as _};
 use ocm_core::pin::Pin;
 use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX};
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Reason, Remedy};
@@ -399,7 +399,7 @@ pub async fn revoke_service_account(hub: &Cluster, dry_run: DryRun, narrator: &d
         let keep = |key: &String| key != "kubectl.kubernetes.io/last-applied-configuration";
         new.metadata.labels = old.metadata.labels.clone();
         new.metadata.annotations =
-            old.metadata.annotations.clone().map(|all| all.into_iter().filter(|(key, _)| keep(key)).collect());
+            old.metadata.annotations.clone().map(|all| all.into_iter().filter(|(key, _)| keep(key)).collect_map());
         new.image_pull_secrets = old.image_pull_secrets.clone();
         new.automount_service_account_token = old.automount_service_account_token;
     }

@@ -202,7 +202,9 @@ pub fn taken<'a>(
 /// Whether other keys wait for the name.
 pub fn contested<'a>(key: &str, claimants: impl Iterator<Item = Claimant<'a>>) -> Option<Violation> {
     let pending = claimants.filter(|claimant| claimant.state == State::Pending && !is_key(claimant, key));
-    let others: BTreeSet<&str> = pending.map(|claimant| claimant.key).collect();
+    // Inserted one by one: collecting would sort them first, with code of its own.
+    let mut others: BTreeSet<&str> = BTreeSet::new();
+    others.extend(pending.map(|claimant| claimant.key));
     (!others.is_empty()).then(|| {
         let detail = format!("{} keys ask for this name", others.len() + 1);
         Violation::new(Code::TwoKeys, "spec.request", detail)

@@ -7,6 +7,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::{namespaces, secrets};
 use ocm_core::csr::{Request, State};
+use ocm_core::order::Collect as _;
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 
@@ -348,7 +349,8 @@ fn pending<'c>(cluster: &'c Cluster<'_>) -> Vec<&'c Request> {
 /// How many keys ask: by the key itself and by who sent it, for anybody can write another's name into a request.
 fn keys(requests: &[&Request]) -> usize {
     let key = |request: &&Request| request.fingerprint().unwrap_or_else(|| request.name.clone());
-    let keys: BTreeSet<(String, &str)> = requests.iter().map(|request| (key(request), request.asked_by())).collect();
+    let keys: BTreeSet<(String, &str)> =
+        requests.iter().map(|request| (key(request), request.asked_by())).collect_set();
     keys.len()
 }
 

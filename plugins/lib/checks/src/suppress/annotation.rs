@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use ocm_core::order::Collect as _;
 
 use super::written::Written;
 use crate::facts::{Facts, own_manager};
@@ -86,5 +87,5 @@ pub(crate) fn clusters_with(facts: &Facts<'_>, id: Id) -> BTreeSet<String> {
         })
     };
     let live = lines(facts).into_iter().filter(is_live);
-    live.filter_map(|line| line.cluster.map(str::to_owned)).collect()
+    live.filter_map(|line| line.cluster.map(str::to_owned)).collect_set()
 }

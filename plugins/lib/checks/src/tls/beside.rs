@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use ocm_core::order::Collect as _;
+
 use super::expiry::{Within, expiries};
 use super::inventory::{Copied, Copy, Inventory};
 use super::profile::Profile;
@@ -13,7 +15,7 @@ use crate::suppress::Suppression;
 pub fn beside(own: &Inventory, hub: &Inventory) -> Inventory {
     let of_relations = own.relations.iter().filter_map(|relation| relation.cluster.as_deref());
     let names: BTreeSet<&str> =
-        own.copies.iter().filter_map(|copy| copy.cluster.as_deref()).chain(of_relations).collect();
+        own.copies.iter().filter_map(|copy| copy.cluster.as_deref()).chain(of_relations).collect_set();
     // The signer of one hub is not compared with the bundle of another, and its settings are not for the servers of another.
     let is_hub = own.has_hub();
     let is_known = |copy: &&Copy| match copy.what {

@@ -7,6 +7,7 @@ use k8s_openapi::ByteString;
 use ocm_api::names::namespaces;
 use ocm_core::certificate::Certificate;
 use ocm_core::kubeconfig::HubAddress;
+use ocm_core::order::Collect as _;
 
 use super::inventory::{Copied, Copy, Relation, Use};
 use crate::finding::{Finding, Id};
@@ -22,7 +23,7 @@ pub(super) fn judge(copies: &[Copy], relations: &[Relation], now: Timestamp) -> 
     let of = |what: Copied| copies.iter().filter(move |copy| copy.what == what);
     let servers = relations.iter().filter(|relation| relation.usage == Use::Server);
     let presented: BTreeSet<&[u8]> =
-        servers.filter_map(|relation| relation.chain.first()).map(|der| der.0.as_slice()).collect();
+        servers.filter_map(|relation| relation.chain.first()).map(|der| der.0.as_slice()).collect_set();
     let mut found: Vec<Finding> = copies.iter().flat_map(|copy| clean(copy, &presented, now)).collect();
     // The pods of several hubs may run on one cluster, each hub's in a namespace of its own.
     let beside = |what: Copied, namespace: Option<&str>| of(what).find(|copy| copy.place.namespace() == namespace);
@@ -68,7 +69,7 @@ fn finding(id: Id, copy: &Copy, found: Finding) -> Finding {
 }
 
 fn set(copy: &Copy) -> BTreeSet<&[u8]> {
-    copy.authorities.iter().map(|der| der.0.as_slice()).collect()
+    copy.authorities.iter().map(|der| der.0.as_slice()).collect_set()
 }
 
 /// Certificates that are in one list and not in the other, in words.

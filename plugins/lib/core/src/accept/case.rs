@@ -12,6 +12,7 @@ use ocm_rules::cluster as content;
 
 use super::noted::last_end;
 use crate::csr::{Code, Request, Settings, State, Violation};
+use crate::order::Collect as _;
 
 /// What the user typed that bears on the decision.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -257,6 +258,7 @@ fn conditions_of(cluster: &ManagedCluster) -> &[Condition] {
 
 /// The fingerprints of requests, each once; those that cannot be read have none.
 pub(super) fn keys<'a>(requests: impl IntoIterator<Item = Indexed<'a>>) -> Vec<String> {
-    let distinct: BTreeSet<String> = requests.into_iter().filter_map(|(_, request)| request.fingerprint()).collect();
+    let distinct: BTreeSet<String> =
+        requests.into_iter().filter_map(|(_, request)| request.fingerprint()).collect_set();
     distinct.into_iter().collect()
 }

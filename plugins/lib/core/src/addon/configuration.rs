@@ -15,6 +15,8 @@ use ocm_api::addon::AddOnConfig;
 use ocm_api::conditions::managed_cluster_add_on::PROGRESSING;
 use serde_json::Value;
 
+use crate::order::Collect as _;
+
 /// Where a configuration is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -76,7 +78,7 @@ pub fn configurations(
     let cluster = addon.metadata.namespace.clone().unwrap_or_default();
     let placement = last_placement(definition, &cluster, selected);
     let levels = [defaults(definition), placement.map(of_placement).unwrap_or_default(), of_cluster(addon)];
-    let kinds: BTreeSet<&String> = levels.iter().flatten().map(|(kind, _)| kind).collect();
+    let kinds: BTreeSet<&String> = levels.iter().flatten().map(|(kind, _)| kind).collect_set();
     let mut all = Vec::new();
     for kind in kinds {
         let said = levels.iter().map(|level| {

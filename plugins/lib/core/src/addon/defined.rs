@@ -7,6 +7,7 @@ use ocm_api::names::annotations;
 use ocm_api::{AddOnTemplate, ClusterManagementAddOn, Manifest};
 use serde_json::{Value, json};
 
+use crate::order::Collect as _;
 use crate::plan::{Plan, Stage};
 use crate::work::Content;
 
@@ -71,7 +72,7 @@ fn definition(options: &DefinitionOptions) -> Manifest {
     let mut metadata = metadata(options, name.clone());
     // Without it the add-on would have to bring a controller of its own.
     let manager = (annotations::ADDON_LIFECYCLE.to_owned(), annotations::ADDON_MANAGER.to_owned());
-    metadata.annotations = Some(BTreeMap::from([manager]));
+    metadata.annotations = Some([manager].collect_map());
     let strategy = match placement {
         None => json!({"type": "Manual"}),
         Some((namespace, name)) => json!({"type": "Placements", "placements": [

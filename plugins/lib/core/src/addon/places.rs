@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::configuration::{kind_and_object, last_placement, object_of, text};
 use super::enabled::{parse_config, takes_one, united};
 use crate::leave::meta;
+use crate::order::Collect as _;
 use crate::reconcile::owned_by_us;
 
 /// Where a definition refers to a configuration.
@@ -299,7 +300,7 @@ fn entry<'a>(list: &'a mut Value, keys: &[(&'static str, &str)]) -> &'a mut Valu
     let all = list.as_array_mut().expect("it is an array");
     let found = all.iter().position(|entry| has(entry, keys));
     let at = found.unwrap_or_else(|| {
-        all.push(keys.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect());
+        all.push(Value::Object(keys.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect_object()));
         all.len() - 1
     });
     &mut all[at]

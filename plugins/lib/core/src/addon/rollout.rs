@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::configuration::{configurations, last_placement, object_of, progression, taken_away, text};
 use crate::cluster_sets::decided_for;
 use crate::duration;
+use crate::order::Collect as _;
 
 /// How a stage stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,7 +305,7 @@ fn member(kind: &str) -> &'static str {
 fn planned(kind: &str, strategy: &Value, groups: Vec<Group>) -> Vec<Planned> {
     let settings = &strategy[member(kind)];
     let total: usize = groups.iter().map(|(.., clusters)| clusters.len()).sum();
-    let together = |groups: Vec<Group>| groups.into_iter().flat_map(|(.., clusters)| clusters).collect();
+    let together = |groups: Vec<Group>| groups.into_iter().flat_map(|(.., clusters)| clusters).collect_set();
     if !["Progressive", "ProgressivePerGroup"].contains(&kind) {
         let (group, clusters) = ("all".to_owned(), together(groups));
         return vec![Planned { group, clusters, may_fail: total, is_behind: false }];

@@ -14,7 +14,7 @@ use super::selections::Selection;
 use super::selector;
 use crate::delivery::{find, leaving, told};
 use crate::leave::some;
-use crate::order;
+use crate::order::{self, Collect as _};
 
 /// What a placement makes of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl<'a> Pool<'a> {
             .iter()
             .filter(|binding| binding.metadata.namespace == placement.metadata.namespace)
             .filter_map(|binding| binding.metadata.name.as_deref());
-        let names: BTreeSet<&str> = names.collect();
+        let names: BTreeSet<&str> = names.collect_set();
         let (there, missing): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| facts.set(name).is_some());
         if there.is_empty() {
             return Self::Unbound { missing };
@@ -199,8 +199,9 @@ pub(super) fn matches(placement: &Placement, cluster: &ManagedCluster) -> Match 
 
 fn matches_one(selector: &ClusterSelector, cluster: &ManagedCluster) -> Match {
     let claims = cluster.status.iter().flat_map(|status| &status.cluster_claims);
-    let claims: BTreeMap<String, String> =
-        claims.map(|claim| (claim.name.clone().unwrap_or_default(), claim.value.clone().unwrap_or_default())).collect();
+    let claims: BTreeMap<String, String> = claims
+        .map(|claim| (claim.name.clone().unwrap_or_default(), claim.value.clone().unwrap_or_default()))
+        .collect_map();
     let by_labels = selector.label_selector.as_ref().and_then(|all| selector::unmet(all, labels_of(cluster)));
     let by_claims = || {
         let mut all = selector.claim_selector.iter().flat_map(|all| &all.match_expressions);
@@ -388,5 +389,5 @@ pub fn lost(all: &[Selection], before: &Facts, after: &Facts) -> Vec<Lost> {
 }
 
 fn by_name(facts: &Facts) -> BTreeMap<&str, &ManagedCluster> {
-    facts.clusters.iter().filter_map(|cluster| Some((cluster.metadata.name.as_deref()?, cluster))).collect()
+    facts.clusters.iter().filter_map(|cluster| Some((cluster.metadata.name.as_deref()?, cluster))).collect_map()
 }

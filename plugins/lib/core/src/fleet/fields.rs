@@ -11,6 +11,7 @@ use crate::certificate;
 use crate::gates::{self, Gate, GateError};
 use crate::images::{Digests, ImagesError};
 use crate::operator::{PullCredentials, PullCredentialsError};
+use crate::order::Collect as _;
 use crate::release::{Bundle, Component, DEFAULT, NotARelease};
 use crate::resources::{ResourcesError, requirement};
 use crate::scheduling::{self, Scheduling};
@@ -143,7 +144,7 @@ pub(super) fn nodes(
             .map_err(|error| place.wrong("tolerations", format!("{text:?} is not KEY[=VALUE]:EFFECT: {error}")))
     };
     Ok(Scheduling {
-        node_selector: node_selector.iter().map(label).collect::<Result<_, _>>()?,
+        node_selector: node_selector.iter().map(label).try_collect_map()?,
         tolerations: tolerations.iter().map(toleration).collect::<Result<_, _>>()?,
         priority_class: None,
     })

@@ -12,6 +12,7 @@ use crate::install::feature_gates::{AUTO_APPROVAL, GATES};
 use crate::install::gateway::Gateway;
 use crate::install::hosted::Hosting;
 use crate::install::{Driver, DriverSetting, GrpcEndpoint, GrpcExposure, Options, OptionsError};
+use crate::order::Collect as _;
 use crate::release::Component;
 use crate::values::Kind;
 use crate::{Failure, Remedy};
@@ -150,7 +151,7 @@ fn images_of(images: BTreeMap<String, String>, place: &Place) -> Result<BTreeMap
             Err(place.wrong("images", format!("there is no component {name:?}")).meant(&name, &names))
         }
     };
-    images.into_iter().map(one).collect()
+    images.into_iter().map(one).try_collect_map()
 }
 
 fn drivers(words: &[DriverWord]) -> Option<Vec<Driver>> {

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::order::Collect as _;
+
 /// Those of the wanted labels that an object does not have, or has with another value. Others of it stay.
 pub fn missing_labels(object: &Value, wanted: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let labels = &object["metadata"]["labels"];
     let lacks = |(key, value): &(&String, &String)| labels[key.as_str()] != value.as_str();
-    wanted.iter().filter(lacks).map(|(key, value)| (key.clone(), value.clone())).collect()
+    wanted.iter().filter(lacks).map(|(key, value)| (key.clone(), value.clone())).collect_map()
 }
 
 #[cfg(test)]

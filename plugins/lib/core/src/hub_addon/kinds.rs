@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Content;
 use super::content::{group, text};
-use crate::order;
+use crate::order::{self, Collect as _};
 
 /// What has to be known of a kind to address its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ fn known(group: &str, kind: &str) -> Option<Kind> {
 impl Kinds {
     /// The kinds of some objects that every hub serves, and those that the objects themselves define.
     pub fn of(content: &Content) -> Self {
-        let defined: BTreeMap<(&str, &str), Kind> = content.values().filter_map(definition).collect();
+        let defined: BTreeMap<(&str, &str), Kind> = content.values().filter_map(definition).collect_map();
         let mut all = Self::default();
         for object in content.values() {
             let (group, kind) = (group(object), text(object, "/kind"));

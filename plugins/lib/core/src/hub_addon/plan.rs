@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Rank;
 use crate::leave::meta;
+use crate::order::Collect as _;
 use crate::plan::{Plan, Stage};
 
 /// A namespace by its name alone.
@@ -18,8 +19,8 @@ pub fn namespace(name: &str) -> Manifest {
 /// Namespaces in which there are objects, but for those that are among the objects: sorted.
 pub fn namespaces(manifests: &[Manifest]) -> Vec<String> {
     let brought: BTreeSet<&str> =
-        manifests.iter().filter(|manifest| is_namespace(manifest)).map(Manifest::name).collect();
-    let used: BTreeSet<&str> = manifests.iter().filter_map(Manifest::namespace).collect();
+        manifests.iter().filter(|manifest| is_namespace(manifest)).map(Manifest::name).collect_set();
+    let used: BTreeSet<&str> = manifests.iter().filter_map(Manifest::namespace).collect_set();
     used.difference(&brought).map(|name| (*name).to_owned()).collect()
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::images::{Images, SERVER};
 use super::{HubMode, Live, Options, OptionsError, cluster_manager, deployment, expose, hosted, rbac};
+use crate::order::Collect as _;
 use crate::release::{self, Bundle, Component};
 use crate::{Plan, Stage, images, operator};
 
@@ -61,7 +62,7 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     }
     let running = chosen.parts();
     let planned: BTreeMap<Component, String> =
-        Component::ALL.into_iter().map(|component| (component, chosen.image(component))).collect();
+        Component::ALL.into_iter().map(|component| (component, chosen.image(component))).collect_map();
     let server = chosen.server();
     let releases = planned.values().chain(&server).filter_map(|image| Bundle::of_image(image));
     if let Some(bundle) = releases.chain(options.bundle.clone()).find(Bundle::is_vulnerable) {

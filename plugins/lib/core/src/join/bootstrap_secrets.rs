@@ -8,6 +8,7 @@ use ocm_api::Manifest;
 use ocm_api::names::secrets;
 
 use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID, exclusive_mark};
+use crate::order::Collect as _;
 
 /// The Secret with the kubeconfig that the agent in `namespace` registers with.
 pub fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
@@ -39,12 +40,12 @@ pub(super) fn secret_named(
     secret.metadata.name = Some(name.to_owned());
     secret.metadata.namespace = Some(namespace.to_owned());
     // Said in both directions: what was true of an earlier token must not stay.
-    let mut annotations = BTreeMap::from([(EXCLUSIVE_TOKEN.to_owned(), mark)]);
+    let mut annotations = [(EXCLUSIVE_TOKEN.to_owned(), mark)].collect_map();
     annotations.insert(HUB_UID.to_owned(), hub.unwrap_or_default().to_owned());
     secret.metadata.annotations = Some(annotations);
     let file = |key: &str, text: String| (key.to_owned(), ByteString(text.into_bytes()));
     let grpc_config = grpc_config.map(|text| file(secrets::GRPC_CONFIG_KEY, text));
-    secret.data = Some([file(secrets::KUBECONFIG_KEY, kubeconfig)].into_iter().chain(grpc_config).collect());
+    secret.data = Some([file(secrets::KUBECONFIG_KEY, kubeconfig)].into_iter().chain(grpc_config).collect_map());
     // What an agent registered with over gRPC goes when it registers in another way.
     Manifest::of(&secret).exactly()
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::plan::{IMAGES, Live, Settings, agent_namespace, klusterlet, operator_deployment, place_typed};
 use crate::images::Digests;
+use crate::order::Collect as _;
 use crate::reconcile::{is_within, owned_by_us};
 use crate::{Stage, operator, values};
 
@@ -159,7 +160,7 @@ fn differing(said: &Value, there: &Value, member: &str) -> Option<Value> {
                 let there = there.get(name).unwrap_or(&Value::Null);
                 Some((name.clone(), differing(value, there, name)?))
             };
-            let others: serde_json::Map<_, _> = said.iter().filter_map(other).collect();
+            let others: serde_json::Map<_, _> = said.iter().filter_map(other).collect_object();
             (!others.is_empty()).then_some(Value::Object(others))
         }
         (said, there) => (said != there).then(|| said.clone()),

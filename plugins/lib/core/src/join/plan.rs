@@ -22,6 +22,7 @@ use crate::images::Digests;
 use crate::install::deployment::sync_labels;
 use crate::kubeconfig::Bootstrap;
 use crate::operator::{Operator, PullCredentials};
+use crate::order::Collect as _;
 use crate::release::{self, Bundle, Component, Image};
 use crate::scheduling::Scheduling;
 use crate::values::Values;
@@ -357,7 +358,7 @@ pub(super) fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manif
             true => (key.clone(), value.clone()),
             false => (format!("{}{key}", annotations::AGENT_PREFIX), value.clone()),
         };
-        let all: BTreeMap<String, String> = settings.annotations.iter().map(prefixed).collect();
+        let all: BTreeMap<String, String> = settings.annotations.iter().map(prefixed).collect_map();
         registration["clusterAnnotations"] = json!(all);
     }
     if let Some(driver) = &settings.driver {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
+use crate::order::Collect as _;
 use crate::work::is_object_name;
 
 /// Why a text is no selector.
@@ -36,7 +37,7 @@ pub fn label_selector(text: &str) -> Result<LabelSelector, SelectorError> {
     let all = requirements(text)?;
     let mut seen = BTreeSet::new();
     let repeated: BTreeSet<String> =
-        all.iter().filter(|one| !seen.insert(one.key.as_str())).map(|one| one.key.clone()).collect();
+        all.iter().filter(|one| !seen.insert(one.key.as_str())).map(|one| one.key.clone()).collect_set();
     let (mut labels, mut expressions) = (BTreeMap::new(), Vec::new());
     for one in all {
         match (one.operator.as_str(), one.values.as_deref()) {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::lists::{keys, same_keys, union};
+use crate::order::Collect as _;
 
 /// Members that are one value although they look like several: to the server, or because half of one goes with no other half.
 pub(super) const WHOLE: &[&str] = &["selector", "nodeSelector", "resourceRequirements", "valueFrom", "roleRef"];
@@ -30,7 +31,7 @@ fn lay(default: &Value, live: &Value, member: &str) -> Value {
                 };
                 (key.clone(), value)
             };
-            Value::Object(default.iter().map(laid).collect())
+            Value::Object(default.iter().map(laid).collect_object())
         }
         (Value::Array(default), Value::Array(live)) => match (keys(member), union(member)) {
             (Some(keys), _) => {

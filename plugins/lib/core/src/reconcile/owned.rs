@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::defaults::WHOLE;
 use super::lists::{keys, same_keys};
+use crate::order::Collect as _;
 
 /// Our name in `metadata.managedFields`.
 pub const FIELD_MANAGER: &str = "kubectl-ocm";
@@ -34,7 +35,7 @@ fn extract(fields: &Value, live: &Value) -> Option<Value> {
                 let name = name.strip_prefix("f:")?;
                 Some((name.to_owned(), extract(fields, live.get(name)?)?))
             });
-            Some(Value::Object(members.collect::<Map<_, _>>()))
+            Some(Value::Object(members.collect_object()))
         }
         Value::Array(live) => {
             let entries = below.into_iter().filter_map(|(name, fields)| {

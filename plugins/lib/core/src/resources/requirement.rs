@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use ocm_api::operator::{ResourceQosClass, ResourceRequirement};
 
 use super::quantity;
+use crate::order::Collect as _;
 
 /// Amounts, by the names of resources.
 pub type Amounts = BTreeMap<String, String>;
@@ -82,7 +83,7 @@ pub fn requirement(
     }
     let list = |amounts: &Amounts| {
         let all = amounts.iter().map(|(name, text)| (name.clone(), Quantity(text.clone())));
-        (!amounts.is_empty()).then(|| all.collect())
+        (!amounts.is_empty()).then(|| all.collect_map())
     };
     let required = ResourceRequirements { limits: list(limits), requests: list(requests), ..Default::default() };
     let resource_requirements = own.then_some(required);

@@ -10,6 +10,7 @@ use ocm_api::Manifest;
 use ocm_api::names::bootstrap;
 
 use super::word::{ALPHABET, ID_LENGTH, SECRET_LENGTH};
+use crate::order::Collect as _;
 
 /// Type of the Secrets that hold bootstrap tokens.
 pub const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
@@ -76,7 +77,7 @@ impl BootstrapToken {
         secret.metadata.namespace = Some(bootstrap::TOKEN_NAMESPACE.to_owned());
         secret.metadata.labels = Some([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())].into());
         secret.type_ = Some(SECRET_TYPE.to_owned());
-        secret.data = Some(data.into_iter().map(|(key, value)| (key, ByteString(value.into_bytes()))).collect());
+        secret.data = Some(data.into_iter().map(|(key, value)| (key, ByteString(value.into_bytes()))).collect_map());
         Manifest::of(&secret)
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::gates::{Gate, Part};
 use crate::leave::some;
+use crate::order::Collect as _;
 use crate::{install, join};
 
 /// What of a live ClusterManager has no effect any more.
@@ -74,7 +75,7 @@ fn unknown_gates(object: &Value, known: &[Gate], kind: &str) -> Vec<String> {
         .flatten()
         .filter_map(|gate| gate["feature"].as_str())
         .filter(|name| !known.iter().any(|gate| gate.name == *name))
-        .collect();
+        .collect_set();
     match unknown.is_empty() {
         true => Vec::new(),
         false => vec![format!(

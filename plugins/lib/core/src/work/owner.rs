@@ -6,6 +6,7 @@ use ocm_api::names::labels;
 use serde_json::Value;
 
 use super::content::text;
+use crate::order::Collect as _;
 use crate::reconcile::FIELD_MANAGER;
 
 /// Whose a work is that is there.
@@ -54,7 +55,7 @@ pub fn owner(live: &Value, planned: &Value) -> Owner {
     let of_spec = |entry: &Value| fields(&entry["fieldsV1"]["f:spec"]);
     let is_ours = |entry: &&Value| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
     let main: Vec<&Value> = entries.into_iter().flatten().filter(|entry| entry["subresource"].is_null()).collect();
-    let ours: BTreeSet<String> = main.iter().copied().filter(is_ours).flat_map(of_spec).collect();
+    let ours: BTreeSet<String> = main.iter().copied().filter(is_ours).flat_map(of_spec).collect_set();
     let others = |entry: &&Value| {
         // Of who has lost what an object holds the object itself is left: `f:workload: {}`.
         let is_above =
@@ -64,7 +65,7 @@ pub fn owner(live: &Value, planned: &Value) -> Owner {
         !is_ours(entry) && of_spec(entry).iter().any(contested)
     };
     let managers: BTreeSet<String> =
-        main.iter().copied().filter(others).map(|entry| text(entry, "/manager").to_owned()).collect();
+        main.iter().copied().filter(others).map(|entry| text(entry, "/manager").to_owned()).collect_set();
     match (ours.is_empty(), managers.is_empty()) {
         (false, true) => Owner::Ours,
         _ => Owner::Others(managers.into_iter().collect()),

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use ocm_api::names::labels;
 use serde_json::Value;
 
+use crate::order::Collect as _;
+
 /// The clusters that the decisions of a placement name, each once and sorted. `decisions` may be those of others, too.
 /// Upstream: `cluster/v1beta1.PlacementDecision`; a decision without a name is not made yet.
 pub fn decided(decisions: &[Value], placement: &str) -> Vec<String> {
     let is_its = |decision: &&Value| decision["metadata"]["labels"][labels::PLACEMENT] == placement;
     let all = decisions.iter().filter(is_its).filter_map(|decision| decision["status"]["decisions"].as_array());
     let names = all.flatten().filter_map(|decision| decision["clusterName"].as_str()).filter(|name| !name.is_empty());
-    names.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
+    names.map(str::to_owned).collect_set().into_iter().collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Content;
 use super::content::{group, text};
+use crate::order::Collect as _;
 use crate::plan::{Plan, Stage};
 
 /// Groups of Kubernetes itself whose names have no dot.
@@ -158,7 +159,7 @@ fn kinds(content: &Content) -> Vec<Kind> {
         let resource = defined.unwrap_or_else(|| plural(kind));
         Kind { group: group.to_owned(), kind: kind.to_owned(), resource, is_sure }
     };
-    all.iter().map(kind).collect::<BTreeSet<_>>().into_iter().collect()
+    all.iter().map(kind).collect_set().into_iter().collect()
 }
 
 /// The usual name of a kind's resource.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ocm_core::order::Collect as _;
 use ocm_core::{DryRun, Event, Narrator};
 use ocm_kube::Cluster;
 
@@ -33,7 +34,7 @@ impl Giving {
         let given = |row: &Row| matches!(row.outcome, Outcome::ApprovalWritten | Outcome::AlreadyApproved);
         let accepts = candidates.into_iter().zip(&rows).filter(|(_, row)| given(row)).map(|(candidate, _)| candidate);
         let done = carry_out(hub, accepts.collect(), dry_run, limits, narrator, |_| ()).await;
-        let mut done: BTreeMap<String, Row> = done.into_iter().map(|row| (row.name.clone(), row)).collect();
+        let mut done: BTreeMap<String, Row> = done.into_iter().map(|row| (row.name.clone(), row)).collect_map();
         for row in &mut rows {
             if let Some(done) = done.remove(&row.name) {
                 *row = Row { approval: row.approval.take(), ..done };

@@ -7,6 +7,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::ManagedCluster;
 use ocm_core::accept::{Decision, Options};
 use ocm_core::csr::{Request, State};
+use ocm_core::order::Collect as _;
 
 /// One cluster with what was found and what is to be done about it.
 #[derive(Clone, Debug)]
@@ -78,13 +79,13 @@ impl Candidate {
 
     /// The keys of those who ask for the name, and the ones that were approved for it.
     pub(super) fn keys_of_others(&self) -> (Vec<String>, Vec<String>) {
-        let asks = self.stray().into_iter().filter_map(|(_, key)| key).collect::<BTreeSet<_>>();
+        let asks = self.stray().into_iter().filter_map(|(_, key)| key).collect_set();
         let granted = |request: &&Request| {
             matches!(request.state, State::Approved | State::Issued) && request.facts().is_first_of(&self.name)
         };
         let holds = self.requests.iter().filter(granted);
         let holds: BTreeSet<String> =
-            holds.filter_map(Request::fingerprint).filter(|key| !asks.contains(key)).collect();
+            holds.filter_map(Request::fingerprint).filter(|key| !asks.contains(key)).collect_set();
         (asks.into_iter().collect(), holds.into_iter().collect())
     }
 

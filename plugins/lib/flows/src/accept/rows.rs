@@ -6,6 +6,7 @@ use ocm_api::names::labels;
 use ocm_core::Failure;
 use ocm_core::accept::{Decision, Help, Refusal};
 use ocm_core::csr::{Code, Request};
+use ocm_core::order::Collect as _;
 
 use super::candidate::Candidate;
 
@@ -136,7 +137,7 @@ pub(super) fn row(candidate: &Candidate) -> Row {
         help,
         stray: candidate.stray(),
         cluster_set: candidate.labels().get(labels::CLUSTER_SET).cloned(),
-        labels: candidate.labels().into_iter().filter(|(key, _)| key != labels::CLUSTER_SET).collect(),
+        labels: candidate.labels().into_iter().filter(|(key, _)| key != labels::CLUSTER_SET).collect_map(),
         fingerprint: shown.and_then(Request::fingerprint),
         requester: shown.map(|request| request.asked_by().to_owned()),
         request: request.map(|request| request.name.clone()),

@@ -9,6 +9,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::registration::RegistrationSeen;
 use ocm_core::accept::{Decision, Found, Help, Options, Refusal, decide};
 use ocm_core::csr::{Code, Request};
+use ocm_core::order::Collect as _;
 use ocm_core::phase::{Phase, standing};
 use ocm_core::{Event, Failure, Narrator};
 use ocm_kube::Cluster;
@@ -54,7 +55,7 @@ pub(super) async fn refuse_unselected(hub: &Cluster, candidates: &mut [Candidate
     let api: Api<ManagedCluster> = Api::all(hub.client.clone());
     let uid = |found: PartialObjectMeta<ManagedCluster>| found.metadata.uid;
     let matching = pages_of_metadata(hub, &api, params, "list managed clusters", uid).await?;
-    let matching: BTreeSet<String> = matching.into_iter().collect();
+    let matching: BTreeSet<String> = matching.into_iter().collect_set();
     for candidate in acts {
         let uid = candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.as_ref());
         if uid.is_none_or(|uid| !matching.contains(uid)) {

@@ -12,6 +12,7 @@ use ocm_core::addon::{
     referring, several_at, several_in, supported,
 };
 use ocm_core::cluster_sets::decided_for;
+use ocm_core::order::Collect as _;
 use ocm_core::plan::{Applied, Mode, Plan, Stage};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::access::{self, Right};
@@ -354,7 +355,7 @@ pub async fn configure(
 
 /// What is needed to change what refers: it is there already.
 fn rights(plan: &Plan) -> Vec<Right> {
-    let kinds: BTreeSet<&str> = plan.objects().map(Manifest::plural).collect();
+    let kinds: BTreeSet<&str> = plan.objects().map(Manifest::plural).collect_set();
     if plan.objects().count() > ONE_BY_ONE {
         return kinds
             .into_iter()

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use ocm_core::addon::placements;
+use ocm_core::order::Collect as _;
 use ocm_core::{Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::Right;
@@ -19,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What is needed to see what takes effect of add-ons that are defined so: without it, what placements say would be passed over.
 pub(super) fn rights_to_see<'a>(definitions: impl Iterator<Item = &'a Value>) -> Vec<Right> {
     let namespace = |placement: String| Some(placement.split_once('/')?.0.to_owned());
-    let namespaces: BTreeSet<String> = definitions.flat_map(placements).filter_map(namespace).collect();
+    let namespaces: BTreeSet<String> = definitions.flat_map(placements).filter_map(namespace).collect_set();
     let list = Right::new("list", "cluster.open-cluster-management.io", "placementdecisions");
     namespaces.iter().map(|namespace| list.clone().within(namespace)).collect()
 }

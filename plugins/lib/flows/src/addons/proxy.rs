@@ -12,6 +12,7 @@ use ocm_core::addon::{
     AddOnOptions, Configured, Level, Place, configurations, manifest, of_kind, placements, referred, referring,
 };
 use ocm_core::cluster_sets::decided_for;
+use ocm_core::order::Collect as _;
 use ocm_core::plan::{Applied, Found, Mode, Plan, Stage};
 use ocm_core::{Event, Failure, Narrator, Outcome, Reason, Remedy};
 use ocm_kube::access::{self, Right};
@@ -268,8 +269,9 @@ pub async fn configure_proxy(
     if let Some(timeout) = wait {
         let is_changed =
             |one: &&Applied| one.manifest.kind() == "AddOnDeploymentConfig" && one.outcome == Outcome::Configured;
-        let changed: BTreeSet<String> = applied.iter().filter(is_changed).map(|one| object_of(&one.manifest)).collect();
-        let ours: BTreeSet<String> = request.target.references().iter().map(reference).collect();
+        let changed: BTreeSet<String> =
+            applied.iter().filter(is_changed).map(|one| object_of(&one.manifest)).collect_set();
+        let ours: BTreeSet<String> = request.target.references().iter().map(reference).collect_set();
         let of_one = |name: &str, one: &Configured| {
             if one.resource != config_kind() || !ours.contains(&one.effective.object) {
                 return None;

@@ -7,6 +7,7 @@ use ocm_core::addon::{
     Configured, Progress, RolloutStage, TakenAway, configurations, is_hubs, placements, progress, rollout, taken_away,
 };
 use ocm_core::cluster_sets::decided_for;
+use ocm_core::order::Collect as _;
 use ocm_core::{Failure, Reason, Remedy};
 use ocm_kube::{Cluster, access};
 
@@ -61,7 +62,7 @@ pub async fn status(hub: &Cluster, name: &str, clusters: &[String]) -> Result<Ad
     let rollout = match clusters.is_empty() && unread.is_none() && !placements(&definition).is_empty() {
         true => {
             let by_cluster: BTreeMap<&str, &ManagedClusterAddOn> =
-                addons.iter().map(|row| (row.cluster(), &row.object)).collect();
+                addons.iter().map(|row| (row.cluster(), &row.object)).collect_map();
             // What takes too long, the hub tells by its own clock.
             rollout(&definition, &by_cluster, &decisions, access::clock(hub).await?)
         }
@@ -77,8 +78,11 @@ pub(super) async fn decided(
     hub: &Cluster,
     placements: &[String],
 ) -> Result<(Vec<PlacementDecision>, Option<String>), Failure> {
-    let namespaces: BTreeSet<&str> =
-        placements.iter().filter_map(|placement| placement.split_once('/')).map(|(namespace, _)| namespace).collect();
+    let namespaces: BTreeSet<&str> = placements
+        .iter()
+        .filter_map(|placement| placement.split_once('/'))
+        .map(|(namespace, _)| namespace)
+        .collect_set();
     let (mut all, mut unread) = (Vec::new(), None);
     for namespace in namespaces {
         match decisions(hub, Some(namespace)).await {

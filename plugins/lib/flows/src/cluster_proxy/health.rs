@@ -10,6 +10,7 @@ use ocm_api::parts::PodStatus;
 use ocm_api::{ManagedCluster, ManagedClusterAddOn};
 use ocm_core::addon::placements;
 use ocm_core::cluster_proxy::{ADDON, Facts, Probe, SERVERS, Servers, obstacle};
+use ocm_core::order::Collect as _;
 use ocm_core::{Event, Failure, Hint, Narrator, Reason, delivery};
 use ocm_kube::Cluster;
 
@@ -78,7 +79,7 @@ pub async fn health(hub: &Cluster, names: &[String], probe: bool, narrator: &dyn
     );
     let (pods, deployment) = (pods?, deployment?);
     let addons: BTreeMap<String, ManagedClusterAddOn> =
-        addons?.into_iter().map(|row| (row.cluster().to_owned(), row.object)).collect();
+        addons?.into_iter().map(|row| (row.cluster().to_owned(), row.object)).collect_map();
     let none_is_ready = || pods.ready.is_empty().then(|| "no pod is ready".to_owned());
     let why = deployment.because().or_else(|| servers.why.clone()).or_else(none_is_ready);
     let with_addon: Vec<&str> = clusters.iter().map(name_of).filter(|name| addons.contains_key(*name)).collect();

@@ -9,7 +9,7 @@ use ocm_api::names::{hub::DEFAULT_CLUSTER_SET, labels};
 use ocm_api::{ManagedCluster, ManagedClusterSet};
 use ocm_core::cluster_sets::{chooses_by_labels, in_set, set_of};
 use ocm_core::leave::row;
-use ocm_core::order;
+use ocm_core::order::{self, Collect as _};
 use ocm_core::reconcile::FIELD_MANAGER;
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Reason, Remedy};
 use ocm_kube::Cluster;
@@ -201,7 +201,7 @@ pub async fn check_rights_to_move(hub: &Cluster, moves: &Moves) -> Result<(), Fa
 pub(super) fn rights(moves: &Moves) -> Vec<Right> {
     let from = moves.all.iter().filter_map(|step| step.from.as_deref());
     let to = moves.all.iter().filter_map(|step| moves.landing(step.to.as_deref()));
-    let sets: BTreeSet<&str> = from.chain(to).collect();
+    let sets: BTreeSet<&str> = from.chain(to).collect_set();
     let mut rights: Vec<Right> = sets.into_iter().map(join).collect();
     // Each right is asked for one by one: for a fleet, all clusters at once.
     const ONE_BY_ONE: usize = 10;

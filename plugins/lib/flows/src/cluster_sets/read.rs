@@ -8,6 +8,7 @@ use kube::api::ListParams;
 use kube::core::NamespaceResourceScope;
 use ocm_api::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement, PlacementDecision};
 use ocm_core::cluster_sets::{Facts, Lost, Selection, lost, selections};
+use ocm_core::order::Collect as _;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
 
@@ -145,7 +146,7 @@ pub(super) async fn effects(
 
 /// The clusters that placements select: one by one if they are few, else out of a list of all.
 async fn selected(hub: &Cluster, selections: &[Selection]) -> Result<Vec<ManagedCluster>, Failure> {
-    let names: BTreeSet<&String> = selections.iter().flat_map(|selection| &selection.clusters).collect();
+    let names: BTreeSet<&String> = selections.iter().flat_map(|selection| &selection.clusters).collect_set();
     if names.len() <= registry::FEW {
         let names: Vec<String> = names.into_iter().cloned().collect();
         return registry::some_clusters(hub, &names).await;

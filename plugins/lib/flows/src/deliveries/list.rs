@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::Api;
 use kube::core::NamespaceResourceScope;
 use ocm_api::{ManagedCluster, ManagedClusterAddOn, ManifestWork};
-use ocm_core::order;
+use ocm_core::order::{self, Collect as _};
 use ocm_core::{Failure, Reason, delivery};
 use ocm_kube::Cluster;
 use serde::de::DeserializeOwned;
@@ -176,7 +176,7 @@ pub fn watch_deliveries<K: Delivery>(
 ) -> impl Stream<Item = Result<Changed<DeliveryRow<K>>, Failure>> {
     let config = watched(&wanted.names, wanted.selector.as_deref());
     // Who may look at some clusters may watch these.
-    let clusters: BTreeSet<&str> = wanted.clusters.iter().map(String::as_str).collect();
+    let clusters: BTreeSet<&str> = wanted.clusters.iter().map(String::as_str).collect_set();
     let scopes: Vec<Option<&str>> = match clusters.len() {
         1..=WATCHES => clusters.into_iter().map(Some).collect(),
         _ => vec![None],

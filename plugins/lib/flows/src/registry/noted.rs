@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use kube::api::ListParams;
 use kube::{Api, Resource as _};
 use ocm_api::registration::{RegisteredKeys, RegisteredKeysStatus};
+use ocm_core::order::Collect as _;
 use ocm_core::{Failure, Reason, accept};
 use ocm_kube::{Cluster, explain};
 use ocm_rules::claim;
@@ -45,7 +46,7 @@ async fn read_noted(hub: &Cluster, names: &[String]) -> Result<Vec<RegisteredKey
         found.extend(some::<RegisteredKeys>(hub, others, WHAT).await?);
         return Ok(found);
     }
-    let (api, others) = (Api::<RegisteredKeys>::all(hub.client.clone()), others.iter().collect::<BTreeSet<_>>());
+    let (api, others) = (Api::<RegisteredKeys>::all(hub.client.clone()), others.iter().collect_set());
     let wanted = |one: RegisteredKeys| {
         let is_wanted = one.metadata.name.as_ref().is_some_and(|name| others.contains(name));
         is_wanted.then_some(one)

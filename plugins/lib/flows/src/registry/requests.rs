@@ -10,6 +10,7 @@ use ocm_api::names::labels;
 use ocm_core::Failure;
 use ocm_core::csr::{LONGEST, Request};
 use ocm_core::name::is_dns_label;
+use ocm_core::order::Collect as _;
 use ocm_kube::Cluster;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -75,7 +76,7 @@ pub(crate) async fn requests_of(hub: &Cluster, names: &[&str]) -> Result<Vec<Req
         few if few <= FEW => format!("{} in ({})", labels::CLUSTER_NAME, names.join(",")),
         _ => labels::CLUSTER_NAME.to_owned(),
     };
-    let wanted: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let wanted: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect_set();
     pages_of_requests(hub, ListParams::default().labels(&selector), move |object| {
         let label = object.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER_NAME));
         label.is_some_and(|label| wanted.contains(label)).then(|| Request::read(&object))
@@ -114,7 +115,7 @@ const NAMES: usize = 64;
 /// When the hub cannot be read.
 pub async fn some_requests(hub: &Cluster, names: &[String]) -> Result<Vec<CertificateSigningRequest>, Failure> {
     let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    let names: BTreeSet<&String> = names.iter().collect();
+    let names: BTreeSet<&String> = names.iter().collect_set();
     let named = futures::stream::iter(&names).map(|name| {
         let api = api.clone();
         async move {

@@ -16,6 +16,7 @@ use ocm_api::registration::RegisteredKeysStatus;
 use ocm_core::Failure;
 use ocm_core::csr::{Request, State};
 use ocm_core::managed::has_joined;
+use ocm_core::order::Collect as _;
 use ocm_kube::Cluster;
 use ocm_rules::claim;
 
@@ -97,7 +98,7 @@ impl Registry {
             }
             Scope::Names(names) => {
                 let ((mut clusters, requests, namespaces), roles) = many(hub, None).await?;
-                let wanted: BTreeSet<&String> = names.iter().collect();
+                let wanted: BTreeSet<&String> = names.iter().collect_set();
                 clusters.retain(|cluster| cluster.metadata.name.as_ref().is_some_and(|name| wanted.contains(name)));
                 ((clusters, requests, namespaces), roles, None)
             }
@@ -117,7 +118,7 @@ impl Registry {
         let (bound, noted) = futures::join!(bound, noted);
         let (bound_accounts, (registrations, unread)) = (bound?, noted?);
         let registrations =
-            registrations.into_iter().filter_map(|one| Some((one.metadata.name?, one.status))).collect();
+            registrations.into_iter().filter_map(|one| Some((one.metadata.name?, one.status))).collect_map();
         let mut registry = Self { bound_accounts, registrations, unread, ..Self::default() };
         for namespace in namespaces {
             let name = namespace.metadata.name.unwrap_or_default();
@@ -191,7 +192,7 @@ fn clusters_of(request: &Request) -> BTreeSet<String> {
     let granted = matches!(request.state, State::Approved | State::Issued);
     let facts = request.facts();
     let named = facts.clusters_of_agents().filter(|_| granted).map(str::to_owned);
-    named.chain(request.cluster_label.clone()).collect()
+    named.chain(request.cluster_label.clone()).collect_set()
 }
 
 /// Requests that match a selector, and those of `others` that were approved for the name of an agent: of these clusters,

@@ -14,6 +14,7 @@ use ocm_checks::tls::{
 };
 use ocm_core::join::fallback;
 use ocm_core::name::is_dns_label;
+use ocm_core::order::Collect as _;
 use ocm_core::redact::redact;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
@@ -68,7 +69,7 @@ pub async fn managed(cluster: &Cluster, hub: Option<&Cluster>) -> Inventory {
 
 /// The namespaces of the add-ons of a cluster: the usual one, those that a label says are such, and those that its hub knows.
 async fn addon_namespaces(cluster: &Cluster, hub: Option<&Cluster>, inventory: &mut Inventory) -> BTreeSet<String> {
-    let mut found = BTreeSet::from([namespaces::AGENT_ADDON.to_owned()]);
+    let mut found = [namespaces::AGENT_ADDON.to_owned()].collect_set();
     let api: Api<Namespace> = Api::all(cluster.client.clone());
     let labelled = ListParams::default().labels(&format!("{}=true", labels::ADDON_NAMESPACE));
     let name = |namespace: PartialObjectMeta<Namespace>| namespace.metadata.name;
@@ -84,7 +85,7 @@ async fn addon_namespaces(cluster: &Cluster, hub: Option<&Cluster>, inventory: &
     let of_copies = inventory.copies.iter().filter_map(|copy| copy.cluster.clone());
     let of_relations = inventory.relations.iter().filter_map(|relation| relation.cluster.clone());
     // Whoever has written the Klusterlet may have written anything, and it becomes a part of an address.
-    let clusters: BTreeSet<String> = of_copies.chain(of_relations).filter(|name| is_dns_label(name)).collect();
+    let clusters: BTreeSet<String> = of_copies.chain(of_relations).filter(|name| is_dns_label(name)).collect_set();
     for cluster in clusters {
         match on_hub(hub, &cluster).await {
             Ok(names) => found.extend(names),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
+use ocm_core::order::Collect as _;
 use ocm_core::upgrade::staging::{Size, in_order_of_sets, stages};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
@@ -189,7 +190,7 @@ struct Operators(BTreeMap<String, Mutex<()>>);
 
 impl Operators {
     fn of(members: &[Member]) -> Self {
-        Self(members.iter().map(|member| (member.cluster.server.clone(), Mutex::default())).collect())
+        Self(members.iter().map(|member| (member.cluster.server.clone(), Mutex::default())).collect_map())
     }
 
     /// Waits until no other one of that cluster is being upgraded, until the answer is dropped.

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::error::{FilesError, Holder, MAX_DATA};
 use crate::hub_policy::Version;
+use crate::order::Collect as _;
 use crate::plan::{Plan, Stage, without_bookkeeping};
 
 /// One document and where it stands.
@@ -157,7 +158,7 @@ impl Files {
         self.once(&document, &manifest)?;
         let place = (holder, namespace, manifest.name().to_owned());
         let entries: BTreeMap<String, Vec<u8>> =
-            data.into_iter().map(|(key, ByteString(bytes))| (key, bytes)).collect();
+            data.into_iter().map(|(key, ByteString(bytes))| (key, bytes)).collect_map();
         fits(&place, text + entries.values().map(Vec::len).sum::<usize>())?;
         self.entries.insert(place, entries);
         self.holders.push(manifest);

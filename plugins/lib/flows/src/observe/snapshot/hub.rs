@@ -28,7 +28,7 @@ use ocm_core::csr::LONGEST;
 use ocm_core::install::mode::{is_hosted, namespace_of};
 use ocm_core::join::fallback::FALLBACK_OF;
 use ocm_core::join::lease::{Running, stale_holder};
-use ocm_core::order;
+use ocm_core::order::{self, Collect as _};
 use ocm_core::redact::{redact, redact_start};
 use ocm_core::{Failure, Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
@@ -75,7 +75,7 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
     let elsewhere = managers.read().is_some_and(|managers| managers.iter().all(is_hosted));
     let namespace = own_manager(known).map_or(namespaces::HUB, namespace_of);
     // Those of hubs that are hosted here, too.
-    let every: BTreeSet<&str> = known.iter().map(namespace_of).collect();
+    let every: BTreeSet<&str> = known.iter().map(namespace_of).collect_set();
     let operator = async {
         let operator = operator(hub, operators::CLUSTER_MANAGER).await;
         let leader = leader(hub, operator.read().map_or(namespaces::OPERATOR, |found| found.namespace.as_str())).await;
@@ -340,7 +340,7 @@ async fn clusters_and_requests(
     let clusters = clusters(hub, names).await;
     let listed = clusters.read().into_iter().flatten().filter_map(|cluster| cluster.metadata.name.clone());
     let known = listed.chain(names.unwrap_or_default().iter().cloned()).chain(registered.iter().cloned());
-    let known: BTreeSet<String> = known.filter(|name| is_asked(names, name)).collect();
+    let known: BTreeSet<String> = known.filter(|name| is_asked(names, name)).collect_set();
     let (requests, dropped) = requests(hub, names, known).await;
     (clusters, requests, dropped)
 }

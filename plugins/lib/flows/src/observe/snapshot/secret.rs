@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::names::secrets;
 use ocm_checks::snapshot::{GrpcFacts, KeyFacts, KubeconfigFacts, SecretFacts, TokenFacts};
 use ocm_core::kubeconfig::HUB_UID;
+use ocm_core::order::Collect as _;
 use ocm_core::redact::redact;
 use ocm_core::{certificate, token};
 use ocm_net::proxy::{Origin, Proxy};
@@ -49,8 +50,8 @@ pub(super) fn facts(secret: &Secret, digests: &Digests) -> SecretFacts {
         name: secret.metadata.name.clone().unwrap_or_default(),
         version: version(&secret.metadata),
         type_: secret.type_.clone().unwrap_or_default(),
-        keys: keys.collect(),
-        certificates: certificates.collect(),
+        keys: keys.collect_map(),
+        certificates: certificates.collect_map(),
         holds_key: data.get(secrets::TLS_KEY_KEY).zip(data.get(secrets::TLS_CERT_KEY)).and_then(|(key, chain)| {
             let (chain, _) = certificate::readable(&chain.0);
             ocm_net::key::belongs(&key.0, chain.first()?)

@@ -15,6 +15,7 @@ use ocm_api::parts::{
 };
 use ocm_checks::snapshot::{AdmissionFacts, Observed, ServingFacts, Trouble, WebhookFacts};
 use ocm_core::name::is_dns_label;
+use ocm_core::order::Collect as _;
 use ocm_core::redact::redact;
 use ocm_core::{Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
@@ -274,7 +275,7 @@ fn in_the_way<'c>(all: impl Iterator<Item = &'c Configuration>) -> Vec<Admission
 async fn others(hub: &Cluster, facts: Vec<AdmissionFacts>) -> Result<Vec<AdmissionFacts>, Trouble> {
     let parts =
         |service: &str| service.split_once('/').map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-    let namespaces: BTreeSet<String> = facts.iter().filter_map(|one| Some(parts(&one.service)?.0)).collect();
+    let namespaces: BTreeSet<String> = facts.iter().filter_map(|one| Some(parts(&one.service)?.0)).collect_set();
     let reading: Vec<_> = namespaces
         .into_iter()
         .take(NAMESPACES)
@@ -290,7 +291,7 @@ async fn others(hub: &Cluster, facts: Vec<AdmissionFacts>) -> Result<Vec<Admissi
     });
     let judged: Vec<AdmissionFacts> = judged.collect();
     let silent: BTreeSet<&str> =
-        judged.iter().filter(|one| !one.has_endpoint).map(|one| one.service.as_str()).collect();
+        judged.iter().filter(|one| !one.has_endpoint).map(|one| one.service.as_str()).collect_set();
     let reading: Vec<_> = silent
         .into_iter()
         .take(SILENT)
