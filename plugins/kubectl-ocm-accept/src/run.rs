@@ -9,6 +9,7 @@ use ocm_cli::{Format, Troubleshoot, Ui, options};
 use ocm_core::accept::{Chosen, Decision, Options, overriding};
 use ocm_core::baseline::approvals::{MAX_BREAK_GLASS_HOURS, MAX_DAYS};
 use ocm_core::csr::Settings;
+use ocm_core::order::Collect as _;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
 use ocm_flows::accept::{self, Approval, Candidate, Denial, Explained, Limits, Outcome, Row, Watch};
 use ocm_flows::registry::Scope;
@@ -383,7 +384,7 @@ fn fingerprint_of(text: &str, scope: &Scope) -> Result<String, Failure> {
 /// the code of its reason, unless there are several of different codes.
 fn verdict(rows: &[Row], timed_out: bool, named: bool) -> Exit {
     let any = |test: fn(&Outcome) -> bool| rows.iter().any(|row| test(&row.outcome));
-    let failed: BTreeSet<Exit> = rows.iter().filter_map(|row| Some(row.failure()?.exit())).collect();
+    let failed: BTreeSet<Exit> = rows.iter().filter_map(|row| Some(row.failure()?.exit())).collect_set();
     if let Some(exit) = failed.first() {
         return if failed.len() == 1 { *exit } else { Exit::Failed };
     }

@@ -1,11 +1,10 @@
 //! What the configuration of an add-on looks like.
 
-use std::collections::BTreeSet;
-
 use ocm_cli::list::NONE;
 use ocm_cli::{Format, Table, Ui, document, without_nulls};
 use ocm_core::addon::{Configured, Level, Named, Progress, RolloutStage, TakenAway};
 use ocm_core::leave::some;
+use ocm_core::order::Collect as _;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::addons::AddOnStatus;
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ pub(crate) fn show(ui: &Ui, format: Format, status: &AddOnStatus) -> Result<Exit
         Format::Json | Format::Yaml => ui.out(&document(format, &status_document(status))?),
         Format::Name => {
             let named = configurations.iter().map(|one| format!("{}/{}", one.resource, one.effective.object));
-            named.collect::<BTreeSet<String>>().iter().for_each(|line| ui.line(line));
+            named.collect_set().iter().for_each(|line| ui.line(line));
         }
         Format::Table | Format::Wide if addons.is_empty() => {
             ui.tell(Event::note(format!("no cluster there has add-on {name:?}")));

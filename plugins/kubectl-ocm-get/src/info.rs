@@ -7,6 +7,7 @@ use ocm_cli::list::{ListArgs, ListFormat, NONE, View, age, show as show_list};
 use ocm_cli::{Format, Table, Ui, without_nulls};
 use ocm_core::gates::{Part, Source, State};
 use ocm_core::info::{Definition, Hub, Info};
+use ocm_core::order::Collect as _;
 use ocm_core::upgrade::rollout::Running;
 use ocm_core::{Exit, Failure, Reason};
 use serde_json::{Map, Value, json};
@@ -117,7 +118,7 @@ fn reference(info: &Info) -> String {
 /// Everything that was found out; the object itself stands in `object`.
 fn whole(info: &Info) -> Value {
     let images: Map<String, Value> =
-        info.parts.0.iter().map(|part| (part.name.to_owned(), json!(part.image))).collect();
+        info.parts.0.iter().map(|part| (part.name.to_owned(), json!(part.image))).collect_object();
     let deployments: Vec<Value> = info.deployments.iter().map(|(namespace, one)| deployment(namespace, one)).collect();
     let gates: Vec<Value> = info.gates.iter().map(gate).collect();
     let definitions: Vec<Value> = info.definitions.iter().map(definition).collect();

@@ -12,6 +12,7 @@ use ocm_core::install::feature_gates::GATES;
 use ocm_core::install::gateway::Gateway;
 use ocm_core::install::hosted::{Hosting, Webhook, WebhookExposure};
 use ocm_core::install::{Driver, GrpcEndpoint, GrpcExposure, HubMode, Options, OptionsError};
+use ocm_core::order::Collect as _;
 use ocm_core::plan::Mode;
 use ocm_core::policy_engine::{self, NotANetwork};
 use ocm_core::release::Component;
@@ -213,7 +214,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
     } = arguments;
     let timeout = options::timeout(&timeout)?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
-    let images: BTreeMap<Component, String> = images.iter().map(|pair| image(pair)).collect::<Result<_, _>>()?;
+    let images: BTreeMap<Component, String> = images.iter().map(|pair| image(pair)).try_collect_map()?;
     // An image that was typed says its digest itself.
     let needed = Component::ALL.into_iter().filter(|component| !images.contains_key(component));
     let options = Options {

@@ -12,6 +12,7 @@ use ocm_cli::findings::markdown;
 use ocm_cli::list::NONE;
 use ocm_cli::{Format, Table, Ui, document};
 use ocm_core::duration::human;
+use ocm_core::order::Collect as _;
 use ocm_core::{Event, Failure, Narrator};
 use serde_json::{Value, json};
 
@@ -26,11 +27,11 @@ pub(crate) const fn is_for_people(output: Output) -> bool {
 
 /// Whether reports say something that those before did not: time alone is no news.
 pub(crate) fn is_news(last: &[Part], now: &[Part]) -> bool {
-    let names = |report: &Report| report.findings.iter().map(Finding::name).collect::<BTreeSet<_>>();
+    let names = |report: &Report| report.findings.iter().map(Finding::name).collect_set();
     let ends = |report: &Report| {
         // A token has no serial number, and another one another end.
         let end = |expiry: &Expiry| (expiry.place.to_string(), expiry.serial.clone(), expiry.not_after.0);
-        report.expiries.iter().map(end).collect::<BTreeSet<_>>()
+        report.expiries.iter().map(end).collect_set()
     };
     let differs = |last: &Report, now: &Report| {
         names(last) != names(now) || ends(last) != ends(now) || last.unseen.len() != now.unseen.len()
@@ -192,7 +193,7 @@ fn totals(shown: &Shown<'_>) -> String {
         0 => String::new(),
         count => format!(", {count} suppressed"),
     };
-    let contexts: BTreeSet<&String> = shown.parts.iter().filter_map(|part| part.context.as_ref()).collect();
+    let contexts: BTreeSet<&String> = shown.parts.iter().filter_map(|part| part.context.as_ref()).collect_set();
     let contexts =
         if contexts.is_empty() { String::new() } else { format!("{}, ", counted(contexts.len(), "context")) };
     let expiries = shown.expiries();

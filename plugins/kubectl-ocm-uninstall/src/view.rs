@@ -4,6 +4,7 @@ use ocm_cli::{PlanView, Ui};
 use ocm_core::baseline::{Effect, Enforcement};
 use ocm_core::hub_addon::Rank;
 use ocm_core::leave::installation::counted;
+use ocm_core::order::Collect as _;
 use ocm_core::plan::Outcome;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::hub_addons::{HubAddOnFound, HubAddOnRemoval};
@@ -182,7 +183,8 @@ pub(crate) fn finish_hub_addons(
     removal: HubAddOnRemoval,
     spaces: &[(String, String)],
 ) -> Result<Exit, Failure> {
-    let kept: Map<String, serde_json::Value> = spaces.iter().map(|(name, why)| (name.clone(), json!(why))).collect();
+    let kept: Map<String, serde_json::Value> =
+        spaces.iter().map(|(name, why)| (name.clone(), json!(why))).collect_object();
     let mut members = Map::new();
     members.insert("names".to_owned(), json!(found.iter().map(|one| &one.name).collect::<Vec<_>>()));
     members.insert("namespacesKept".to_owned(), json!((!kept.is_empty()).then_some(kept)));

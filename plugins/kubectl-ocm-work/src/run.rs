@@ -8,6 +8,7 @@ use ocm_api::work::UpdateStrategyType;
 use ocm_cli::contents::ObjectFilesArgs;
 use ocm_cli::{OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, files, options};
 use ocm_core::leave::hub::Kind;
+use ocm_core::order::Collect as _;
 use ocm_core::plan::Mode;
 use ocm_core::work::{Executor, WorkOptions, is_replica_set_name, plan, replica_set_plan, spec, unsure_resources};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, Reason};
@@ -131,7 +132,7 @@ async fn status(args: StatusArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
     let hub = connect(connection, ui.clone()).await?;
     let wanted = Wanted { clusters, names, selector: None };
     let rows = deliveries::deliveries::<ManifestWork>(&hub, &wanted).await?;
-    let of: BTreeSet<String> = rows.iter().map(|row| row.cluster().to_owned()).collect();
+    let of: BTreeSet<String> = rows.iter().map(|row| row.cluster().to_owned()).collect_set();
     let managed = match some_clusters(&hub, &of.into_iter().collect::<Vec<_>>()).await {
         Err(failure) if failure.reason == Reason::Forbidden => {
             ui.tell(Event::note(format!("it cannot be told whether the agents report: {failure}")));

@@ -7,6 +7,7 @@ use ocm_cli::{
     Format, PlanView, Sent, SentAll, Table, Ui, WaitedFor, Withdrawn, document, of_clusters, withdrawn, without_nulls,
 };
 use ocm_core::leave::some;
+use ocm_core::order::Collect as _;
 use ocm_core::phase::{standing, unavailable};
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::work::{ObjectStanding, objects};
@@ -134,7 +135,8 @@ fn work_document(row: &Row, managed: &[ManagedCluster]) -> Value {
     let of_row = |cluster: &&ManagedCluster| cluster.metadata.name.as_deref() == Some(row.cluster());
     let object = |one: ObjectStanding| {
         let ObjectStanding { object: _, api_version, kind, namespace, name, applied, available, why, feedback } = one;
-        let feedback: Map<String, Value> = feedback.into_iter().map(|(name, value)| (name, json!(value))).collect();
+        let feedback: Map<String, Value> =
+            feedback.into_iter().map(|(name, value)| (name, json!(value))).collect_object();
         without_nulls(json!({
             "apiVersion": api_version,
             "kind": kind,

@@ -9,6 +9,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use ocm_core::certificate::{self, Certificate, is_signed_by, to_pem};
+use ocm_core::order;
 use ocm_core::pin::Pin;
 use ocm_core::policy_engine::{Certificates, Pair, SERVER_NAME};
 use ocm_core::{Failure, Reason};
@@ -95,7 +96,7 @@ fn bundle(authority: &Pair, found: &Found, trusted: &[Vec<Vec<u8>>], now: Timest
         }
     }
     let served = found.serving.as_ref().and_then(|pair| certificates_of(pair).into_iter().next());
-    others.sort_by_key(|der| !served.as_ref().is_some_and(|served| is_signed_by(served, der)));
+    order::sort_by_key(&mut others, |der| !served.as_ref().is_some_and(|served| is_signed_by(served, der)));
     newest.extend(others);
     newest.truncate(MOST);
     newest

@@ -1,7 +1,5 @@
 //! What pods of a hub or an agent need and where they run, as every command that installs them takes it.
 
-use std::collections::BTreeMap;
-
 use clap::{Args, ValueEnum};
 use ocm_api::operator::{ResourceQosClass, ResourceRequirement};
 use ocm_core::Failure;

@@ -1,6 +1,5 @@
 //! The operator, of hubs and of managed clusters: both are the same program.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::ByteString;

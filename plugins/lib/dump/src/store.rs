@@ -11,7 +11,7 @@ use ocm_api::names::{labels, namespaces, secrets};
 use ocm_core::kubeconfig::HUB_UID;
 use ocm_core::order::Collect as _;
 use ocm_core::{Failure, Reason};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::kind::{
     CLUSTERS, CONFIG_MAPS, DEFINITIONS, KLUSTERLETS, Kind, LEASES, MANAGERS, MUTATING, NAMESPACES, PODS,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use ocm_core::order::Collect as _;
 use ocm_core::{Failure, Reason};
 use ocm_policy_engine::{componentize, digest};
 use ocm_policy_rules::record::Record;
@@ -27,7 +28,7 @@ pub(super) fn candidates<'r>(
     kind: KindArgs,
     records: impl Iterator<Item = &'r Record> + Clone,
 ) -> Result<Vec<Candidate>, Failure> {
-    let recorded: BTreeSet<&str> = records.clone().map(|record| record.module_sha256.as_str()).collect();
+    let recorded: BTreeSet<&str> = records.clone().map(|record| record.module_sha256.as_str()).collect_set();
     let mut candidates = Vec::new();
     for word in words {
         let (policy, file) = match word.split_once('=') {

@@ -1,7 +1,5 @@
 //! The Secrets with the kubeconfigs that an agent registers with and that its operator works with.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use ocm_api::Manifest;

@@ -1,7 +1,5 @@
 //! What a placement has decided.
 
-use std::collections::BTreeSet;
-
 use ocm_api::names::labels;
 use serde_json::Value;
 

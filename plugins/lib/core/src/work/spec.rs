@@ -1,7 +1,5 @@
 //! From objects to the ManifestWorks that bring them to clusters.
 
-use std::collections::BTreeSet;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::work::{DeletePropagationPolicy, UpdateStrategyType};
 use ocm_api::{Manifest, ManifestWork, ManifestWorkReplicaSet};

@@ -1,7 +1,5 @@
 //! What the policy controller has noted of the keys of names.
 
-use std::collections::BTreeSet;
-
 use kube::api::ListParams;
 use kube::{Api, Resource as _};
 use ocm_api::registration::{RegisteredKeys, RegisteredKeysStatus};
