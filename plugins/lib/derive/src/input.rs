@@ -70,10 +70,14 @@ pub(crate) struct Attributes {
     pub default: Option<Option<String>>,
     /// `deserialize_with`.
     pub read_with: Option<String>,
+    /// `with`: a type that is read in place of that of the member, and that becomes it.
+    pub read_as: Option<String>,
     /// `deny_unknown_fields`.
     pub is_closed: bool,
     /// `skip`.
     pub is_skipped: bool,
+    /// `other`: the variant for all words that have none.
+    pub is_other: bool,
 }
 
 impl Item {
@@ -131,10 +135,12 @@ impl Attributes {
             ("rename_all", Some(rule)) => self.rename_all = Some(rule),
             ("default", path) => self.default = Some(path),
             ("deserialize_with", Some(path)) => self.read_with = Some(path),
+            ("with", Some(name)) => self.read_as = Some(name),
             ("deny_unknown_fields", None) => self.is_closed = true,
+            ("other", None) => self.is_other = true,
             ("skip", None) => self.is_skipped = true,
-            // The first is about writing, and the other about where serde is.
-            ("skip_serializing_if" | "crate", Some(_)) => {}
+            // The first two are about writing, and the last about where serde is.
+            ("skip_serializing_if" | "remote" | "crate", Some(_)) => {}
             (other, _) => return Err(format!("a type with serde({other}) cannot be read by Member")),
         }
         Ok(())

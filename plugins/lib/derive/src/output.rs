@@ -61,6 +61,11 @@ fn members(what: &str, expected: &str, attributes: &Attributes, fields: &[Field]
             Some(name) => name.clone(),
             None => field_name(name, attributes.rename_all.as_deref())?,
         };
+        if let Some(instead) = &of_field.read_as {
+            _ = write!(body, "r#{name}: members.member::<{instead}>({on_wire:?}).into(),");
+            names.push(on_wire);
+            continue;
+        }
         let call = match (&of_field.read_with, &of_field.default, &attributes.default) {
             (Some(path), Some(None), _) => format!("read_with({on_wire:?}, {path})"),
             (Some(_), ..) => return Err(format!("{name} needs a default")),
@@ -79,18 +84,27 @@ fn members(what: &str, expected: &str, attributes: &Attributes, fields: &[Field]
 
 /// An enumeration of words.
 fn words(name: &str, attributes: &Attributes, variants: &[Variant]) -> Result<String, String> {
-    let words = variant_names(attributes, variants)?;
-    let last = variants.last().ok_or_else(|| format!("{name} has no variants"))?;
+    let (last, named) = variants.split_last().ok_or_else(|| format!("{name} has no variants"))?;
+    // What a word that is not in the list becomes is the last arm.
+    let (words, method) = match last.attributes.is_other {
+        true => (variant_names(attributes, named)?, "word_or_other"),
+        false => (variant_names(attributes, variants)?, "word"),
+    };
+    if named.iter().any(|variant| variant.attributes.is_other) {
+        return Err(format!("the variant of {name} for other words must be the last one"));
+    }
     let mut arms = String::new();
-    for (index, variant) in variants.iter().enumerate().take(variants.len() - 1) {
+    for (index, variant) in named.iter().enumerate() {
         _ = write!(arms, "{index} => Self::{},", variant.name);
     }
-    _ = write!(arms, "_ => Self::{},", last.name);
-    Ok(format!("match reader.word(value, &{words:?}) {{ {arms} }}"))
+    Ok(format!("match reader.{method}(value, &{words:?}) {{ {arms} _ => Self::{} }}", last.name))
 }
 
 /// An enumeration whose variants hold something.
 fn tagged(name: &str, attributes: &Attributes, variants: &[Variant]) -> Result<String, String> {
+    if variants.iter().any(|variant| variant.attributes.is_other) {
+        return Err(format!("{name} holds something, and so can have no variant for other words"));
+    }
     let words = variant_names(attributes, variants)?;
     let mut arms = String::new();
     for (index, variant) in variants.iter().enumerate() {
@@ -102,10 +116,9 @@ fn tagged(name: &str, attributes: &Attributes, variants: &[Variant]) -> Result<S
                 format!("let value = reader.content(value); {path}(::ocm_api::member::Member::read(value, reader))")
             }
             Content::Members(fields) => {
-                let expected = format!("struct variant {name}::{}", variant.name);
                 format!(
                     "let value = reader.content(value); {}",
-                    members(&path, &expected, &variant.attributes, fields)?
+                    members(&path, "struct variant", &variant.attributes, fields)?
                 )
             }
         };
