@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 use crate::Hint;
 
@@ -57,7 +58,7 @@ impl From<Exit> for u8 {
 }
 
 /// What went wrong, as a word that programs can match and flows can branch on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Member)]
 pub enum Reason {
     /// A flag, an argument or a file of the user's cannot be used.
     Usage,

@@ -2,14 +2,15 @@
 
 use std::fmt;
 
+use ocm_api::member::Member;
 use ocm_rules::csr as rules;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use x509_parser::oid_registry as oid;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
 /// A public key's algorithm and strength.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 pub enum Key {
     /// NIST P-256.
     P256,

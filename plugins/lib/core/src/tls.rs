@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 use crate::certificate::Certificate;
 use crate::{Failure, Reason};
@@ -36,7 +37,7 @@ impl TlsFacts {
 }
 
 /// A version of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Member)]
 pub enum Version {
     /// TLS 1.0.
     #[serde(rename = "TLS1.0")]

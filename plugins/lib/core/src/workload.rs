@@ -1,9 +1,10 @@
 //! How a Deployment is.
 
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 /// How a Deployment is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Health {
     /// Its latest generation is rolled out and every pod is available.
@@ -15,7 +16,7 @@ pub enum Health {
 }
 
 /// What is missing or wrong of a Deployment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Lack {
     /// How far it is rolled out, as numbers, where something else holds it up.
@@ -32,7 +33,7 @@ pub struct Lack {
 }
 
 /// What holds a pod up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum PodCause {
     /// It is refused when it is to be created.

@@ -4,8 +4,9 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ocm_api::member::Member;
 use ocm_rules::csr::{self as rules, Signature};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certification_request::{X509CertificationRequest, X509CertificationRequestInfo};
 use x509_parser::cri_attributes::ParsedCriAttribute;
@@ -23,7 +24,7 @@ use crate::pin::Pin;
 pub const LONGEST: usize = 16 << 10;
 
 /// What a request asks for: everything that its own signature covers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 pub struct Content {
     /// Every common name of the subject.
     pub common_names: Vec<String>,
@@ -45,7 +46,7 @@ pub struct Content {
 }
 
 /// How [`Signature`] is written down: the crate of the rules has no dependencies.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Member)]
 #[serde(remote = "Signature")]
 enum SignatureText {
     Valid,
@@ -53,8 +54,18 @@ enum SignatureText {
     Unverifiable,
 }
 
+impl From<SignatureText> for Signature {
+    fn from(text: SignatureText) -> Self {
+        match text {
+            SignatureText::Valid => Self::Valid,
+            SignatureText::Invalid => Self::Invalid,
+            SignatureText::Unverifiable => Self::Unverifiable,
+        }
+    }
+}
+
 /// Whose a request is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 pub struct Names {
     /// Every common name of the subject.
     pub common_names: Vec<String>,
@@ -63,7 +74,7 @@ pub struct Names {
 }
 
 /// Why the content of a request cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 pub enum Unreadable {
     /// Longer than [`LONGEST`].
     TooLong,

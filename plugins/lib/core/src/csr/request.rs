@@ -4,10 +4,11 @@ use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use ocm_api::member::Member;
 use ocm_api::names::{annotations, labels};
 use ocm_rules::csr::{self as rules, Settings};
 use ocm_rules::{Violation, identity};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Content, Unreadable};
 
@@ -16,7 +17,7 @@ const LONGEST_USER: usize = 1024;
 
 /// A request: the object around it, and what it asks for. It can be written down: reading the object again would verify its
 /// signature again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Member)]
 pub struct Request {
     /// Name of the object.
     pub name: String,
@@ -47,7 +48,7 @@ pub struct Request {
 }
 
 /// `spec.username` and what belongs to it: the API server writes them, nobody else can.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 pub struct Requester {
     /// User name.
     pub user: String,
@@ -61,7 +62,7 @@ pub struct Requester {
 }
 
 /// What has become of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Member)]
 pub enum State {
     /// Nobody has decided.
     Pending,

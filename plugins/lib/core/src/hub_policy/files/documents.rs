@@ -382,7 +382,7 @@ mod tests {
         assert!(said(&[newer]).contains("of policy.kubectl-ocm.dev/v2"));
         let mut odd = good();
         odd["spec"]["settings"] = json!(7);
-        assert!(said(&[odd]).starts_with("f0 is no HubPolicy: invalid type"));
+        assert!(said(&[odd]).starts_with("f0 is no HubPolicy: spec.settings: invalid type"));
         let mut leaking = holder("Secret", "data", b"x");
         leaking["data"] = json!("s3cret");
         assert_eq!(said(&[leaking]), "f0 is no Secret: it has other members, or data that is not base64");
