@@ -1,7 +1,8 @@
 //! A snapshot as a document: its format, its time, and what both sides showed then.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 use super::hub::HubSide;
 use super::managed::ManagedSide;
@@ -11,7 +12,7 @@ use super::wire::Probe;
 pub const FORMAT: u32 = 1;
 
 /// What was observed at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// [`FORMAT`] of whoever wrote it.

@@ -6,14 +6,15 @@ use jiff::SignedDuration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_api::member::Member;
 use ocm_api::{ClusterManager, Condition, HubPolicy, ManagedCluster, ManagedClusterAddOn, Registration};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Observed;
 use super::observed::{Version, Workload};
 
 /// What a hub shows. Lists are of the clusters that were asked about where the API can select them, else of all.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HubSide {
     /// Address of its API server.
@@ -76,7 +77,7 @@ pub struct HubSide {
 }
 
 /// A webhook configuration, and whether something is behind it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WebhookFacts {
     /// Its name.
@@ -98,7 +99,7 @@ pub struct WebhookFacts {
 }
 
 /// The certificate that a webhook of the hub serves with, without its key. Without a certificate there is no such webhook.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServingFacts {
     /// The namespace of the Secret that holds it.
@@ -113,7 +114,7 @@ pub struct ServingFacts {
 
 /// A webhook that is none of Open Cluster Management, and is asked about registrations: whatever its configuration is asked
 /// about is refused while nothing answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdmissionFacts {
     /// Its configuration.
@@ -131,7 +132,7 @@ pub struct AdmissionFacts {
 }
 
 /// A Service, and where it is reached from outside of its cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceFacts {
     /// Its namespace.
@@ -145,7 +146,7 @@ pub struct ServiceFacts {
 }
 
 /// A lease.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LeaseFacts {
     /// Its namespace.
@@ -168,7 +169,7 @@ pub struct LeaseFacts {
 }
 
 /// What the API servers of a cluster tell of their storage.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StorageFacts {
     /// The leases that they renew, each its own.
@@ -194,7 +195,7 @@ impl StorageFacts {
 }
 
 /// A namespace that is being removed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceFacts {
     /// Its name.
@@ -207,7 +208,7 @@ pub struct NamespaceFacts {
 }
 
 /// A work without what it applies.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkFacts {
     /// The namespace, which is its cluster's name.

@@ -2,7 +2,8 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::Klusterlet;
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 use super::Observed;
 use super::hub::{LeaseFacts, NamespaceFacts, StorageFacts};
@@ -10,7 +11,7 @@ use super::observed::Workload;
 use super::secret::SecretFacts;
 
 /// What a managed cluster shows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedSide {
     /// Address of its API server.
@@ -38,7 +39,7 @@ pub struct ManagedSide {
 }
 
 /// What an agent has applied for a work.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AppliedWorkFacts {
     /// Its name.
@@ -54,7 +55,7 @@ pub struct AppliedWorkFacts {
 }
 
 /// A service account that may do everything on a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdminFacts {
     /// The ClusterRoleBinding.
@@ -66,7 +67,7 @@ pub struct AdminFacts {
 }
 
 /// A NetworkPolicy that limits where pods may connect to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkPolicyFacts {
     /// Its name.
@@ -80,7 +81,7 @@ pub struct NetworkPolicyFacts {
 }
 
 /// What a Klusterlet has made.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentSide {
     /// Name of the Klusterlet.

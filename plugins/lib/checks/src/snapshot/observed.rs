@@ -1,12 +1,13 @@
 //! A part of a snapshot: what was read, or why it could not be.
 
+use ocm_api::member::Member;
 use ocm_core::redact::redact_start;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What was read, or why it could not be.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Observed<T> {
     /// It was read.
@@ -46,7 +47,7 @@ impl<T> From<Result<T, Trouble>> for Observed<T> {
 }
 
 /// Why something could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Trouble {
     /// The kind of trouble.
@@ -71,7 +72,7 @@ impl Trouble {
 }
 
 /// A right, as a role of RBAC grants it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyRule {
     /// API group; empty: the core group.
@@ -107,7 +108,7 @@ impl std::fmt::Display for PolicyRule {
 }
 
 /// Which object something was, and how: whoever changes it later changes that one or none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
     /// The UID, which no other object ever has.
@@ -117,7 +118,7 @@ pub struct Version {
 }
 
 /// A Deployment: how it is, and from which images it runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Workload {
     /// Its namespace.

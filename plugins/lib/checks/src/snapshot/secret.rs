@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 use super::observed::Version;
 
 /// A Secret without its secrets: which keys it has, how large they are, and what of their content is public.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecretFacts {
     /// Its namespace.
@@ -40,7 +41,7 @@ pub struct SecretFacts {
 }
 
 /// The value of a key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyFacts {
     /// How many bytes it has.
@@ -51,7 +52,7 @@ pub struct KeyFacts {
 }
 
 /// A kubeconfig with one hub, without its credentials.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KubeconfigFacts {
     /// The address of the hub.
@@ -65,7 +66,7 @@ pub struct KubeconfigFacts {
 }
 
 /// The hub's gRPC server as an agent dials it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GrpcFacts {
     /// Host and port.
@@ -77,7 +78,7 @@ pub struct GrpcFacts {
 }
 
 /// What a token says of itself; nothing of it is verified.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum TokenFacts {
     /// A service account's token.

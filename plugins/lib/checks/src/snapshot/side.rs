@@ -1,9 +1,10 @@
 //! The sides of a registration.
 
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 /// One of the two sides of a registration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Side {
     /// The hub.

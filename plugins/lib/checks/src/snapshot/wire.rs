@@ -1,11 +1,12 @@
 //! What the hub answers to the credentials of agents, as seen from where the command runs or from beside the agents.
 
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 use super::observed::Trouble;
 
 /// A question to the hub with a credential of an agent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Probe {
     /// The Klusterlet whose agents have the credential.
@@ -25,7 +26,7 @@ pub struct Probe {
 }
 
 /// A credential of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Credential {
     /// What it registers with.
@@ -35,7 +36,7 @@ pub enum Credential {
 }
 
 /// What came of a question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
     /// The hub knows who asks; or, where no credential was sent, it is one that the agent trusts.

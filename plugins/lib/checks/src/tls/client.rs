@@ -1,9 +1,10 @@
 //! The software that verifies certificates.
 
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 /// Software that verifies certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Client {
     /// rustls with webpki: our own commands, and the webhook of the policy engine.

@@ -5,7 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::{Deserialize, Serialize};
+use ocm_api::member::Member;
+use serde::Serialize;
 
 use super::client::Client;
 use super::profile::{TlsSettings, Version};
@@ -15,7 +16,7 @@ use crate::snapshot::{Side, Trouble};
 pub const FORMAT: u32 = 1;
 
 /// What was found of certificates at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Inventory {
     /// [`FORMAT`] of whoever wrote it.
@@ -76,7 +77,7 @@ impl Inventory {
 }
 
 /// How a hub verifies its clients.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Clients {
     /// The address of its API server, as whoever looked dialled it. Empty where it is not known.
@@ -92,7 +93,7 @@ pub struct Clients {
 }
 
 /// One certificate with what it is verified by: who presents what to whom.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Relation {
     /// What it is for.
@@ -135,7 +136,7 @@ pub struct Relation {
 }
 
 /// What certificates are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {
     /// The hub's API server, as somebody dials it.
@@ -190,7 +191,7 @@ impl Purpose {
 }
 
 /// Which end of a connection shows a certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Use {
     /// A server to its clients.
@@ -202,7 +203,7 @@ pub enum Use {
 }
 
 /// Where something was found.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Place {
     /// In an object of a cluster.
@@ -263,7 +264,7 @@ impl fmt::Display for Place {
 }
 
 /// Kinds of objects that hold certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Member)]
 pub enum ObjectKind {
     /// Secrets.
     Secret,
@@ -297,7 +298,7 @@ impl ObjectKind {
 }
 
 /// Whom a verifier trusts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Trust {
     /// These authorities: DER.
@@ -320,7 +321,7 @@ pub enum Trust {
 }
 
 /// Whom a client certificate has to name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
     /// The cluster.
@@ -334,7 +335,7 @@ pub struct Identity {
 }
 
 /// Who renews a certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Renewal {
     /// A controller, at the latest when so many percent of its life have passed.
@@ -344,7 +345,7 @@ pub enum Renewal {
 }
 
 /// What a handshake came to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Handshake {
     /// The address that was dialled.
@@ -371,7 +372,7 @@ pub struct Handshake {
 }
 
 /// A copy of authorities, and of the address that goes with them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Copy {
     /// What is copied.
@@ -399,7 +400,7 @@ pub struct Copy {
 
 /// A token with which somebody comes to an API server: what it tells of itself, of which nothing is verified. The token is
 /// never part of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Token {
     /// What it is for.
@@ -427,7 +428,7 @@ pub struct Token {
 }
 
 /// What there are copies of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub enum Copied {
     /// The certificate with which the hub signs now.
@@ -493,7 +494,7 @@ impl Copied {
 }
 
 /// The settings of TLS servers in a ConfigMap.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Setting {
     /// Where they are.
@@ -505,7 +506,7 @@ pub struct Setting {
 }
 
 /// Something that could not be looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase")]
 pub struct Unseen {
     /// What.

@@ -1,7 +1,8 @@
 //! The profiles that ask for versions and cipher suites of TLS, and the settings of Open Cluster Management's servers.
 
+use ocm_api::member::Member;
 pub use ocm_core::tls::Version;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What is asked of a server's TLS. The names `modern`, `intermediate` and `old` are those of Mozilla's recommendations, which
 /// OpenShift has, too (`TLSProfiles` of `config/v1` in openshift/api).
@@ -139,7 +140,7 @@ impl Profile {
 }
 
 /// What a ConfigMap `ocm-tls-profile` says, word for word.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Member)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TlsSettings {
     /// The oldest version; none: the servers' default, TLS 1.2.
