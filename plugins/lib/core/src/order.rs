@@ -109,7 +109,8 @@ fn apply<T>(all: &mut [T], swaps: Vec<usize>) {
 /// With which place each is to be swapped, from the first on, so that what the comparison of two places orders is sorted.
 #[inline(never)]
 fn swaps(count: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<usize> {
-    let mut order = merged(count, compare);
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by(|left, right| compare(*left, *right));
     // Where every element is meanwhile, and which one is at every place.
     let mut places: Vec<usize> = (0..count).collect();
     let mut elements = places.clone();
@@ -120,31 +121,6 @@ fn swaps(count: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec
         *element = with;
     }
     order
-}
-
-/// The elements' places in sorted order: runs of one are merged into runs of two, those into runs of four, and so on.
-fn merged(count: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<usize> {
-    let mut runs: Vec<usize> = (0..count).collect();
-    let mut longer = runs.clone();
-    let mut length = 1;
-    while length < count {
-        let mut start = 0;
-        while start < count {
-            let middle = count.min(start + length);
-            let end = count.min(middle + length);
-            let (mut left, mut right) = (start, middle);
-            for slot in &mut longer[start..end] {
-                let takes_left = right == end || (left < middle && compare(runs[left], runs[right]).is_le());
-                let next = if takes_left { &mut left } else { &mut right };
-                *slot = runs[*next];
-                *next += 1;
-            }
-            start = end;
-        }
-        std::mem::swap(&mut runs, &mut longer);
-        length *= 2;
-    }
-    runs
 }
 
 #[cfg(test)]
