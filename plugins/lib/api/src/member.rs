@@ -498,7 +498,8 @@ macro_rules! by_serde {
 
 by_serde! {
     i32, i64, u8, u16, u32, u64, usize, f64,
-    ByteString, CertificateSigningRequest, IntOrString, LabelSelector, LabelSelectorRequirement, ObjectMeta, Quantity, ResourceRequirements, Toleration,
+    ByteString, CertificateSigningRequest, IntOrString, LabelSelector, LabelSelectorRequirement, ObjectMeta, Quantity,
+    ResourceRequirements, Toleration,
     Condition = no_condition, MicroTime = || MicroTime(Timestamp::UNIX_EPOCH), Timestamp, Time = || Time(Timestamp::UNIX_EPOCH),
 }
 
