@@ -21,6 +21,10 @@
 //! * A member of a type that only serde knows needs [`Member`] for it: [`by_serde`](crate::by_serde) implements it for types of a
 //!   crate's own, and those of Kubernetes are here.
 //!
+//! * What nobody looks at is parsed, too: values deeper than 127 levels and numbers that no `f64` can hold are errors there.
+//!
+//! An enumeration that holds itself needs a variant that holds nothing, with which the reader goes on after an error.
+//!
 //! A [`Reader`] keeps the first error, and readers go on with something else in its place, so that none of them has a way out for
 //! each member. Nobody sees that: [`from_value`] and [`deserialize`], the only ways in, return the error.
 

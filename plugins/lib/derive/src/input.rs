@@ -129,6 +129,24 @@ impl Attributes {
         Ok(read)
     }
 
+    /// Refuses any that says nothing of what has it, by its name.
+    pub(crate) fn only_for(&self, name: &str, known: &[&str]) -> Result<()> {
+        let said = [
+            ("rename", self.rename.is_some()),
+            ("rename_all", self.rename_all.is_some()),
+            ("default", self.default.is_some()),
+            ("deserialize_with", self.read_with.is_some()),
+            ("with", self.read_as.is_some()),
+            ("deny_unknown_fields", self.is_closed),
+            ("skip", self.is_skipped),
+            ("other", self.is_other),
+        ];
+        match said.into_iter().find(|(attribute, is_said)| *is_said && !known.contains(attribute)) {
+            Some((attribute, _)) => Err(format!("serde({attribute}) of {name} says nothing to Member here")),
+            None => Ok(()),
+        }
+    }
+
     fn set(&mut self, name: &str, value: Option<String>) -> Result<()> {
         match (name, value) {
             ("rename", Some(name)) => self.rename = Some(name),

@@ -4,9 +4,16 @@ use std::fmt::Write as _;
 
 use crate::input::{Attributes, Body, Content, Field, Item, Variant};
 
+/// The attributes that say something of a structure, an enumeration, a member and a variant.
+const STRUCTURE: &[&str] = &["rename_all", "default", "deny_unknown_fields"];
+const ENUMERATION: &[&str] = &["rename_all"];
+const FIELD: &[&str] = &["rename", "default", "deserialize_with", "with", "skip"];
+const VARIANT: &[&str] = &["rename", "rename_all", "other"];
+
 /// Both implementations of a type.
 pub(crate) fn write(item: &Item) -> Result<String, String> {
     let Item { name, parameters, attributes, body } = item;
+    attributes.only_for(name, if matches!(body, Body::Structure(_)) { STRUCTURE } else { ENUMERATION })?;
     let body = match body {
         Body::Structure(fields) => structure(name, attributes, fields)?,
         Body::Enumeration(variants) if variants.iter().all(|variant| matches!(variant.content, Content::Unit)) => {
@@ -53,6 +60,7 @@ fn members(what: &str, expected: &str, attributes: &Attributes, fields: &[Field]
     let mut body = String::new();
     for field in fields {
         let Field { name, is_option, attributes: of_field } = field;
+        of_field.only_for(name, FIELD)?;
         if of_field.is_skipped {
             _ = write!(body, "r#{name}: ::core::default::Default::default(),");
             continue;
@@ -62,6 +70,7 @@ fn members(what: &str, expected: &str, attributes: &Attributes, fields: &[Field]
             None => field_name(name, attributes.rename_all.as_deref())?,
         };
         if let Some(instead) = &of_field.read_as {
+            of_field.only_for(name, &["rename", "with"])?;
             _ = write!(body, "r#{name}: members.member::<{instead}>({on_wire:?}).into(),");
             names.push(on_wire);
             continue;
@@ -106,9 +115,12 @@ fn tagged(name: &str, attributes: &Attributes, variants: &[Variant]) -> Result<S
         return Err(format!("{name} holds something, and so can have no variant for other words"));
     }
     let words = variant_names(attributes, variants)?;
-    let mut arms = String::new();
+    // After an error the reader goes on with a variant that holds nothing, if there is one: what it holds might hold it again.
+    let is_unit = |variant: &Variant| matches!(variant.content, Content::Unit);
+    let instead = variants.iter().position(is_unit).unwrap_or(variants.len().saturating_sub(1));
+    let (mut arms, mut last) = (String::new(), String::new());
     for (index, variant) in variants.iter().enumerate() {
-        let pattern = if index + 1 == variants.len() { "_".to_owned() } else { index.to_string() };
+        let pattern = if index == instead { "_".to_owned() } else { index.to_string() };
         let path = format!("Self::{}", variant.name);
         let arm = match &variant.content {
             Content::Unit => format!("reader.nothing(value); {path}"),
@@ -122,18 +134,22 @@ fn tagged(name: &str, attributes: &Attributes, variants: &[Variant]) -> Result<S
                 )
             }
         };
-        _ = write!(arms, "{pattern} => {{ let read = {{ {arm} }}; reader.leave_variant(is_object); read }}");
+        let to = if index == instead { &mut last } else { &mut arms };
+        _ = write!(to, "{pattern} => {{ let read = {{ {arm} }}; reader.leave_variant(is_object); read }}");
     }
     Ok(format!(
         "let (variant, value, is_object) = reader.enter_variant(value, &{words:?});
-        match variant {{ {arms} }}"
+        match variant {{ {arms} {last} }}"
     ))
 }
 
 fn variant_names(attributes: &Attributes, variants: &[Variant]) -> Result<Vec<String>, String> {
-    let named = |variant: &Variant| match &variant.attributes.rename {
-        Some(name) => Ok(name.clone()),
-        None => variant_name(&variant.name, attributes.rename_all.as_deref()),
+    let named = |variant: &Variant| {
+        variant.attributes.only_for(&variant.name, VARIANT)?;
+        match &variant.attributes.rename {
+            Some(name) => Ok(name.clone()),
+            None => variant_name(&variant.name, attributes.rename_all.as_deref()),
+        }
     };
     variants.iter().map(named).collect()
 }
@@ -183,6 +199,29 @@ fn uncapitalized(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_attribute_that_says_nothing_of_what_has_it_is_refused() {
+        let closed = Attributes { is_closed: true, ..Attributes::default() };
+        assert_eq!(closed.only_for("A", STRUCTURE), Ok(()));
+        let said = closed.only_for("A", ENUMERATION);
+        assert_eq!(said, Err("serde(deny_unknown_fields) of A says nothing to Member here".to_owned()));
+        let skipped = Attributes { is_skipped: true, ..Attributes::default() };
+        assert!(skipped.only_for("A", FIELD).is_ok() && skipped.only_for("A", VARIANT).is_err());
+        let default = Attributes { default: Some(None), ..Attributes::default() };
+        assert!(default.only_for("A", STRUCTURE).is_ok() && default.only_for("A", ENUMERATION).is_err());
+    }
+
+    #[test]
+    fn after_an_error_a_variant_that_holds_nothing_is_read() {
+        let variant =
+            |name: &str, content| Variant { name: name.to_owned(), attributes: Attributes::default(), content };
+        let variants = [variant("None", Content::Unit), variant("Not", Content::Newtype)];
+        let written = tagged("E", &Attributes::default(), &variants).expect("it is read");
+        assert!(written.contains("1 => ") && !written.contains("0 => "), "{written}");
+        let (_, last) = written.split_once("_ => ").expect("there is one for all others");
+        assert!(last.contains("Self::None") && !last.contains("Self::Not"), "{written}");
+    }
 
     #[test]
     fn names_are_those_of_serde() {
