@@ -146,7 +146,7 @@ fn balanced(service: &Service) -> Option<String> {
 
 /// The port at which a Service is reached from outside of its cluster.
 fn port_of(service: &Service) -> Option<u16> {
-    let spec = service.spec.as_ref()?;
+    let spec = &service.spec;
     let port = spec.ports.as_ref()?.first()?;
     let number = match spec.type_.as_deref() {
         Some("NodePort") => port.node_port?,

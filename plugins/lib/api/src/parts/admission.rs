@@ -81,7 +81,7 @@ part_object! {
     /// A CustomResourceDefinition: who converts between its versions.
     pub struct CustomResourceDefinition {
         /// What is wanted.
-        "spec" => spec: DefinitionSpec,
+        required "spec" => spec: DefinitionSpec,
     }
     group "apiextensions.k8s.io", version "v1", plural "customresourcedefinitions", scope ClusterResourceScope
 }
@@ -112,7 +112,7 @@ mod tests {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as extensions;
     use serde_json::{Value, json};
 
-    use super::super::tests::{both, refused};
+    use super::super::tests::{both, damaged, refused};
     use super::*;
 
     fn configuration(kind: &str) -> Value {
@@ -201,6 +201,7 @@ mod tests {
             assert_eq!(of_part.map(|service| (service.namespace.as_str(), service.name.as_str())), service);
             assert_eq!(part.and_then(|client| client.ca_bundle), whole.and_then(|client| client.ca_bundle));
         }
+        damaged::<CustomResourceDefinition>();
         for wrong in [json!({"spec": {"conversion": 1}}), json!({"spec": []})] {
             refused::<CustomResourceDefinition, extensions::CustomResourceDefinition>(wrong);
         }

@@ -61,10 +61,18 @@ mod tests {
         assert!(serde_json::from_str::<P>(&text).is_err(), "{text}");
     }
 
+    /// No API server stores an object without its `spec`: one that lacks it says nothing.
+    pub(super) fn damaged<P: DeserializeOwned>() {
+        for object in [json!({"metadata": {"name": "n"}}), json!({"metadata": {"name": "n"}, "spec": null})] {
+            assert!(serde_json::from_value::<P>(object.clone()).is_err(), "{object}");
+        }
+    }
+
     #[test]
     fn an_error_says_where() {
         let status = json!({"containerStatuses": [{"name": "c", "restartCount": "many"}]});
-        let error = serde_json::from_value::<Pod>(json!({"metadata": {"name": "p"}, "status": status})).unwrap_err();
+        let error = serde_json::from_value::<Pod>(json!({"metadata": {"name": "p"}, "spec": {}, "status": status}))
+            .unwrap_err();
         let error = error.to_string();
         assert!(error.starts_with("status.containerStatuses[0].restartCount: invalid type: string"), "{error}");
     }

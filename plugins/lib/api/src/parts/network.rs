@@ -7,7 +7,7 @@ part_object! {
     /// A Service.
     pub struct Service {
         /// What is wanted.
-        "spec" => spec: Option<ServiceSpec>,
+        required "spec" => spec: ServiceSpec,
         /// What was last observed.
         "status" => status: Option<ServiceStatus>,
     }
@@ -129,7 +129,7 @@ mod tests {
     use k8s_openapi::api::networking::v1 as networking;
     use serde_json::json;
 
-    use super::super::tests::{both, refused};
+    use super::super::tests::{both, damaged, refused};
     use super::*;
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
                 {"ip": "192.0.2.1", "ipMode": "VIP"}]}},
         }));
         assert_eq!(part.metadata, whole.metadata);
-        let (spec, of_whole) = (part.spec.unwrap(), whole.spec.unwrap());
+        let (spec, of_whole) = (part.spec, whole.spec.unwrap());
         assert_eq!(spec.type_, of_whole.type_);
         let of_whole =
             of_whole.ports.unwrap().into_iter().map(|one| ServicePort { port: one.port, node_port: one.node_port });
@@ -153,8 +153,10 @@ mod tests {
         let of_whole = whole.status.unwrap().load_balancer.unwrap().ingress.unwrap().into_iter();
         let of_whole = of_whole.map(|one| LoadBalancerIngress { hostname: one.hostname, ip: one.ip });
         assert_eq!(ingress.collect::<Vec<_>>(), of_whole.collect::<Vec<_>>());
-        let (part, _): (Service, core::Service) = both(json!({"metadata": {}, "status": {"loadBalancer": {}}}));
-        assert_eq!(part.spec, None);
+        let (part, _): (Service, core::Service) =
+            both(json!({"metadata": {}, "spec": {}, "status": {"loadBalancer": {}}}));
+        assert_eq!(part.spec, ServiceSpec::default());
+        damaged::<Service>();
         for wrong in [
             json!({"spec": {"type": 1}}),
             json!({"spec": {"ports": [{"port": "443"}]}}),

@@ -1,4 +1,4 @@
-//! How parts are declared and read: by [`member`](crate::member), with nothing for what is `null`.
+//! How parts are declared and read: by [`member`](crate::member), with nothing for what is `null`, but for what is `required`.
 
 use serde::de::Error as _;
 use serde_json::{Error, Value};
@@ -26,18 +26,29 @@ macro_rules! part {
             impl crate::member::Member for $part {
                 fn read(value: Option<serde_json::Value>, reader: &mut crate::member::Reader) -> Self {
                     let mut members = reader.members(value, stringify!($part));
-                    Self { $($member: members.or_default::<Option<$type>>($name).unwrap_or_default(),)* }
+                    Self { $($member: read_member!(members, $name),)* }
                 }
             }
         )*
     };
 }
 
-/// Declares a part of an object: what it holds besides its metadata, and how it is addressed.
+/// Reads a member of a part.
+macro_rules! read_member {
+    ($members:ident, $name:literal) => {
+        $members.or_default::<Option<_>>($name).unwrap_or_default()
+    };
+    ($members:ident, $name:literal, required) => {
+        $members.member($name)
+    };
+}
+
+/// Declares a part of an object: what it holds besides its metadata, and how it is addressed. What is `required` is part of every
+/// object that is stored: what lacks it was damaged on the way, and nothing can be said of it.
 macro_rules! part_object {
     (
         $(#[$meta:meta])*
-        pub struct $root:ident { $($(#[$doc:meta])* $name:literal => $member:ident: $type:ty),* $(,)? }
+        pub struct $root:ident { $($(#[$doc:meta])* $($required:ident)? $name:literal => $member:ident: $type:ty),* $(,)? }
         group $group:literal, version $version:literal, plural $plural:literal, scope $scope:ident
     ) => {
         $(#[$meta])*
@@ -56,8 +67,8 @@ macro_rules! part_object {
                 members.read_with("apiVersion", |said| super::read::expect(&said, concat!($group, "/", $version)));
                 members.read_with("kind", |said| super::read::expect(&said, stringify!($root)));
                 Self {
-                    metadata: members.or_default::<Option<_>>("metadata").unwrap_or_default(),
-                    $($member: members.or_default::<Option<$type>>($name).unwrap_or_default(),)*
+                    metadata: read_member!(members, "metadata"),
+                    $($member: read_member!(members, $name $(, $required)?),)*
                 }
             }
         }

@@ -58,7 +58,7 @@ part! {
     pub struct TokenRequestStatus {
         /// The token.
         "token" => token: String,
-        /// Until when it is valid; the API always says it.
+        /// Until when it is valid. A token of which that is not known is no answer.
         "expirationTimestamp" => expiration_timestamp: Option<Time>,
     }
 }

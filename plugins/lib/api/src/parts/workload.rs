@@ -6,7 +6,7 @@ part_object! {
     /// A Deployment without most of its pod template.
     pub struct Deployment {
         /// What is wanted.
-        "spec" => spec: DeploymentSpec,
+        required "spec" => spec: DeploymentSpec,
         /// What was last observed.
         "status" => status: Option<DeploymentStatus>,
     }
@@ -75,7 +75,7 @@ part_object! {
     /// A pod with nothing of its spec but the node.
     pub struct Pod {
         /// What is wanted.
-        "spec" => spec: PodSpec,
+        required "spec" => spec: PodSpec,
         /// What was last observed.
         "status" => status: Option<PodStatus>,
     }
@@ -183,7 +183,7 @@ mod tests {
     use k8s_openapi::api::core::v1 as core;
     use serde_json::json;
 
-    use super::super::tests::{both, refused};
+    use super::super::tests::{both, damaged, refused};
     use super::*;
 
     #[test]
@@ -226,8 +226,9 @@ mod tests {
             message: one.message,
         });
         assert_eq!(status.conditions.unwrap(), of_whole.collect::<Vec<_>>());
-        let (part, _): (Deployment, apps::Deployment) = both(json!({"metadata": {"name": "n"}}));
+        let (part, _): (Deployment, apps::Deployment) = both(json!({"metadata": {"name": "n"}, "spec": {}}));
         assert_eq!((part.spec, part.status), (DeploymentSpec::default(), None));
+        damaged::<Deployment>();
         for wrong in [
             json!({"spec": {"replicas": "3"}}),
             json!({"spec": {"selector": []}}),
@@ -293,8 +294,9 @@ mod tests {
         let of_whole = |all: Option<Vec<core::ContainerStatus>>| all.map(|all| all.into_iter().map(status).collect());
         assert_eq!(part.init_container_statuses, of_whole(whole.init_container_statuses));
         assert_eq!(part.container_statuses, of_whole(whole.container_statuses));
-        let (part, _): (Pod, core::Pod) = both(json!({"metadata": {"name": "n"}, "status": null}));
+        let (part, _): (Pod, core::Pod) = both(json!({"metadata": {"name": "n"}, "spec": {}, "status": null}));
         assert_eq!((part.spec.node_name, part.status), (None, None));
+        damaged::<Pod>();
         for wrong in [
             json!({"spec": {"nodeName": 1}}),
             json!({"status": {"phase": {}}}),

@@ -4,9 +4,9 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, WatchParams};
 use ocm_api::ClusterManager;
 use ocm_api::names::{labels, namespaces, operators, webhooks};
-use ocm_api::parts::EndpointSlice;
-use ocm_api::parts::Lease;
-use ocm_api::parts::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClient};
+use ocm_api::parts::{
+    EndpointSlice, Lease, MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClient,
+};
 use ocm_core::install::feature_gates::is_defaulted;
 use ocm_core::install::health::{Answer, HubFacts, Probe, WebhookFacts};
 use ocm_core::install::mode::{is_hosted, namespace_of};

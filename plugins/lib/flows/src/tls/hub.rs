@@ -576,7 +576,7 @@ mod tests {
         };
         let balanced = |host: Value| json!({"type": "loadBalancer", "loadBalancer": {"host": host}});
         let at = |ingress: Value| -> Service {
-            serde_json::from_value(json!({"status": {"loadBalancer": {"ingress": ingress}}})).unwrap()
+            serde_json::from_value(json!({"spec": {}, "status": {"loadBalancer": {"ingress": ingress}}})).unwrap()
         };
         let both = at(json!([{"ip": "192.0.2.1", "hostname": "lb.example"}, {"ip": "192.0.2.2"}]));
         assert_eq!(hosts(balanced(json!("hub.example")), Some(&both)), ["hub.example", "192.0.2.1", "lb.example"]);

@@ -14,9 +14,7 @@ use ocm_api::names::{
     annotations, hub as hub_names, labels, namespaces, operators, secrets, webhooks as webhook_names,
 };
 use ocm_api::operator::RegistrationAuthType;
-use ocm_api::parts::EndpointSlice;
-use ocm_api::parts::Lease;
-use ocm_api::parts::{Namespace, Service};
+use ocm_api::parts::{EndpointSlice, Lease, Namespace, Service};
 use ocm_api::work::ManifestWorkStatus;
 use ocm_api::{ClusterManager, HubPolicy, ManagedCluster, ManagedClusterAddOn, ManifestWork, Registration, conditions};
 use ocm_checks::facts::own_manager;
@@ -291,7 +289,7 @@ async fn grpc_service(hub: &Cluster, managers: &[ClusterManager]) -> Observed<Op
         ServiceFacts {
             namespace: namespace.to_owned(),
             name,
-            type_: service.spec.and_then(|spec| spec.type_).unwrap_or_default(),
+            type_: service.spec.type_.unwrap_or_default(),
             addresses: ingress.flat_map(|one| [one.hostname, one.ip]).flatten().collect(),
         }
     }))

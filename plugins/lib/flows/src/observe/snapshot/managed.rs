@@ -10,9 +10,7 @@ use kube::core::{ApiResource, Object};
 use ocm_api::Klusterlet;
 use ocm_api::names::{annotations, namespaces, operators, secrets};
 use ocm_api::operator::{KlusterletSpec, KlusterletStatus};
-use ocm_api::parts::ClusterRoleBinding;
-use ocm_api::parts::Lease;
-use ocm_api::parts::NetworkPolicy;
+use ocm_api::parts::{ClusterRoleBinding, Lease, NetworkPolicy};
 use ocm_checks::facts::registers_as;
 use ocm_checks::snapshot::{
     AdminFacts, AgentSide, AppliedWorkFacts, LeaseFacts, ManagedSide, NamespaceFacts, NetworkPolicyFacts, Observed,

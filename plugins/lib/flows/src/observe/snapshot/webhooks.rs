@@ -315,7 +315,7 @@ async fn others(hub: &Cluster, facts: Vec<AdmissionFacts>) -> Result<Vec<Admissi
 async fn has_external_name(hub: &Cluster, namespace: &str, name: &str) -> Option<bool> {
     let api: Api<Service> = Api::namespaced(hub.client.clone(), namespace);
     let service = api.get_opt(name).await.ok()?;
-    let kind = service.and_then(|service| service.spec?.type_);
+    let kind = service.and_then(|service| service.spec.type_);
     Some(kind.as_deref() == Some(EXTERNAL_NAME))
 }
 
