@@ -25,7 +25,7 @@ use ocm_kube::access::{Right, require};
 use ocm_kube::apply::{self, FIELD_MANAGER};
 use ocm_net::Endpoint;
 use ring::rand::{SecureRandom as _, SystemRandom};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::hub::{self, AddressOptions, FoundAddress};
 use crate::observe::tls;
@@ -195,12 +195,17 @@ pub async fn service_account_token(hub: &Cluster, ttl: Duration) -> Result<(Stri
     status.ok_or_else(|| Failure::other("the hub answered without a token"))
 }
 
-async fn request_token(hub: &Cluster, seconds: i64) -> kube::Result<TokenRequest> {
+/// What asks for a token that lasts for so many seconds.
+fn token_request(seconds: i64) -> Value {
     // No audience: the API server's own.
-    let body = json!({
+    json!({
         "apiVersion": TokenRequest::api_version(&()), "kind": TokenRequest::kind(&()), "metadata": {},
         "spec": {"audiences": [], "expirationSeconds": seconds},
-    });
+    })
+}
+
+async fn request_token(hub: &Cluster, seconds: i64) -> kube::Result<TokenRequest> {
+    let body = token_request(seconds);
     let (account, params) = (bootstrap::SERVICE_ACCOUNT, PostParams::default());
     let request = ApiRequest::new(service_accounts(hub).resource_url());
     let request = request.create_subresource("token", account, &params, body.to_string().into_bytes());
@@ -446,7 +451,15 @@ fn read_account(hub: &Cluster) -> impl Fn(kube::Error) -> Failure + '_ {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::authentication::v1::{TokenRequest as WholeRequest, TokenRequestSpec};
+
     use super::*;
+
+    #[test]
+    fn a_token_is_asked_for_as_the_api_has_it() {
+        let spec = TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() };
+        assert_eq!(token_request(3600), json!(WholeRequest { spec, ..WholeRequest::default() }));
+    }
 
     #[test]
     fn identifiers_are_found_in_what_people_paste() {

@@ -134,14 +134,20 @@ fn spec(right: &Right) -> Value {
 }
 
 /// The answer to a review with these members.
-async fn review<K>(client: &Client, mut body: Value) -> kube::Result<K>
+async fn review<K>(client: &Client, members: Value) -> kube::Result<K>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
-    (body["apiVersion"], body["kind"]) = (json!(K::api_version(&())), json!(K::kind(&())));
-    body["metadata"] = json!({});
-    let request = Request::new(K::url_path(&(), None)).create(&PostParams::default(), body.to_string().into_bytes());
+    let body = body::<K>(members).to_string().into_bytes();
+    let request = Request::new(K::url_path(&(), None)).create(&PostParams::default(), body);
     client.request(request.map_err(kube::Error::BuildRequest)?).await
+}
+
+/// An object of a kind with these members, to be sent.
+fn body<K: Resource<DynamicType = ()>>(mut members: Value) -> Value {
+    (members["apiVersion"], members["kind"]) = (json!(K::api_version(&())), json!(K::kind(&())));
+    members["metadata"] = json!({});
+    members
 }
 
 /// The time of the hub's API server, in whole seconds: whoever is told when something begins and ends goes by it. Clocks of
@@ -195,7 +201,10 @@ pub fn lacking(cluster: &Cluster, purpose: &str, missing: &[Right]) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReviewSpec};
+    use k8s_openapi::api::authentication::v1::SelfSubjectReview as WholeSubjectReview;
+    use k8s_openapi::api::authorization::v1::{
+        ResourceAttributes, SelfSubjectAccessReview as WholeAccessReview, SelfSubjectAccessReviewSpec,
+    };
 
     use super::*;
 
@@ -216,6 +225,9 @@ mod tests {
             let about = ResourceAttributes { verb: text(right.verb), group: text(&right.group), ..about };
             let whole = SelfSubjectAccessReviewSpec { resource_attributes: Some(about), ..Default::default() };
             assert_eq!(spec(&right), json!(whole), "{right}");
+            let whole = WholeAccessReview { spec: whole, ..WholeAccessReview::default() };
+            assert_eq!(body::<SelfSubjectAccessReview>(json!({"spec": spec(&right)})), json!(whole), "{right}");
         }
+        assert_eq!(body::<SelfSubjectReview>(json!({})), json!(WholeSubjectReview::default()));
     }
 }

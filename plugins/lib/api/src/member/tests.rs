@@ -393,7 +393,23 @@ fn what_is_installed_is_kept() {
                 "mode": "Hosted", "default": {"registrationWebhookConfiguration": {"bindConfiguration": bind}},
                 "hosted": {"workWebhookConfiguration": {"address": "a", "port": 443, "bindConfiguration": bind}},
             },
-            "registrationConfiguration": {"featureGates": [{"feature": "F", "mode": "Disable"}]},
+            "registrationConfiguration": {
+                "featureGates": [{"feature": "F", "mode": "Disable"}], "autoApproveUsers": ["u"],
+                "registrationDrivers": [
+                    {"authType": "csr", "csr": {"autoApprovedIdentities": ["i"]}},
+                    {"authType": "awsirsa", "awsirsa": {"hubClusterArn": "h", "autoApprovedIdentities": ["p"], "tags": ["t"]}},
+                    {"authType": "grpc", "grpc": {"autoApprovedIdentities": ["g"]}},
+                ],
+                "importerConfiguration": {"renderers": ["r"]},
+            },
+            "workConfiguration": {"featureGates": [{"feature": "F"}], "workDriver": "grpc"},
+            "addOnManagerConfiguration": {"featureGates": [{"feature": "F"}]},
+            "placementConfiguration": {"featureGates": [{"feature": "F"}]},
+            "serverConfiguration": {"imagePullSpec": "s", "featureGates": [{"feature": "F"}], "endpointsExposure": [
+                {"usage": "hub", "protocol": "grpc", "grpc": {"type": "hostname", "hostname": {"host": "h", "caBundle": "AAE="}}},
+                {"protocol": "https", "https": {"type": "loadBalancer", "loadBalancer": {"host": "l", "caBundle": "AAE="}}},
+                {"protocol": "grpc", "grpc": {"type": "route", "route": {"host": "r", "caBundle": "AAE="}}},
+            ]},
         },
         "status": status,
     }));
@@ -405,11 +421,19 @@ fn policies_and_registrations_are_kept() {
         "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": metadata(),
         "spec": {
             "module": {"secret": {"namespace": "n", "name": "o", "key": "k"}}, "sha256": "0", "settings": {"most": 3, "of": [null]},
+            "operations": ["create", "join"],
+            "match": {
+                "signers": ["s"], "requesterGroups": ["g"], "conditions": [{"name": "n", "expression": "true"}],
+                "clusterSelector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]},
+            },
             "tests": "t", "mode": "Audit", "onError": "Hold", "autoApprove": true, "breakGlass": "Allowed",
             "grants": {"edits": [{"edit": "label", "key": "k"}]}, "limits": {"fuel": 500_000_000, "memoryBytes": 65536},
-            "candidate": {"module": {"builtin": "b"}, "sha256": "1", "settings": {}, "tests": "u", "share": 100},
+            "candidate": {"module": {"oci": {"image": "i", "pullSecret": {"namespace": "n", "name": "s"}, "caCertificates": "c",
+                "signature": {"publicKey": "p"}}}, "sha256": "1", "settings": {}, "tests": "u", "share": 100},
         },
-        "status": {"observedGeneration": 3, "conditions": [condition()], "sha256": "0", "digest": "0", "previousSha256": "1", "kind": "opa"},
+        "status": {"observedGeneration": 3, "conditions": [condition()], "sha256": "0", "digest": "0", "previousSha256": "1", "kind": "opa", "operations": ["join"],
+            "decisions": {"allowed": 1, "held": 2, "denied": 3, "errors": 4, "noOpinion": 5, "p50Micros": 6, "p99Micros": 7, "p99Fuel": 8},
+            "candidate": {"sha256": "1", "share": 9, "failed": "f", "compared": 10, "differed": 11, "lastDifference": "d"}},
     }));
     assert_kept::<crate::Registration>(json!({
         "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration", "metadata": metadata(), "spec": {},
