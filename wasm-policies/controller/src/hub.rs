@@ -225,7 +225,7 @@ impl Hub {
     /// What is known of a cluster.
     pub(crate) fn snapshot(&self, name: &str) -> Snapshot {
         let mut object = self.clusters.get(name).map(|object| object.read());
-        let cluster = object.as_ref().and_then(|object| serde_json::from_value(object.clone()).ok());
+        let cluster = object.as_ref().and_then(|object| ocm_api::member::from_value(object.clone()).ok());
         // Policies are shown the same as when the webhook asks them.
         if let Some(metadata) = object.as_mut().and_then(|object| object["metadata"].as_object_mut()) {
             metadata.remove("managedFields");

@@ -123,8 +123,8 @@ impl Known {
     /// Takes what an object says. One that cannot be read is a policy that cannot be loaded, which lets nothing pass.
     fn note(&mut self, object: serde_json::Value) {
         let name = name_of(&object);
-        let wanted =
-            serde_json::from_value(object).map_or_else(|_| Wanted::unreadable(&name), |policy| Wanted::of(&policy));
+        let wanted = ocm_api::member::from_value(object)
+            .map_or_else(|_| Wanted::unreadable(&name), |policy| Wanted::of(&policy));
         self.0.insert(name, wanted);
     }
 
